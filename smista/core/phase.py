@@ -1,0 +1,105 @@
+"""Where a run waits between turns: the durable checkpoint (*The pause states*).
+
+A phase holds references to stored rows and the resume step, never content.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from smista.core.intents import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing outstanding; no live run."""
+
+    name: ClassVar[str] = "Idle"
+    resume: ClassVar[str | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call the client was asked to run: its row id, `allow` or `ask`, and what to warn of."""
+
+    call_id: str
+    mode: Mode
+    restricted_in_view: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingTool:
+    """The client runs *calls*; then the next turn."""
+
+    calls: tuple[PendingCall, ...]
+    name: ClassVar[str] = "AwaitingTool"
+    resume: ClassVar[str | None] = "NextTurn"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingApproval:
+    """The user decides *approval_id*, one of `remote_disclosure`, `cost_limit`, `plan`."""
+
+    approval_id: str
+    kind: str
+    resume: str
+    name: ClassVar[str] = "AwaitingApproval"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingDecrypt:
+    """The client opens the rows *references* name (`kind:id`)."""
+
+    references: tuple[str, ...]
+    name: ClassVar[str] = "AwaitingDecrypt"
+    resume: ClassVar[str | None] = "BuildPrompt"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingEncrypt:
+    """The client seals the rows *references* name (`kind:id`)."""
+
+    references: tuple[str, ...]
+    name: ClassVar[str] = "AwaitingEncrypt"
+    resume: ClassVar[str | None] = "Finalize"
+
+
+Phase = Idle | AwaitingTool | AwaitingApproval | AwaitingDecrypt | AwaitingEncrypt
+
+
+def phase_to_json(phase: Phase) -> dict[str, Any]:
+    """Return the stored form: one member named after the phase."""
+    match phase:
+        case Idle():
+            return {phase.name: {}}
+        case AwaitingTool(calls):
+            entries = [
+                {"call_id": c.call_id, "mode": c.mode.value, "restricted": c.restricted_in_view}
+                for c in calls
+            ]
+            return {phase.name: {"resume": phase.resume, "calls": entries}}
+        case AwaitingApproval(approval_id, kind, resume):
+            body = {"resume": resume, "approval_id": approval_id, "kind": kind}
+            return {phase.name: body}
+        case AwaitingDecrypt(references) | AwaitingEncrypt(references):
+            return {phase.name: {"resume": phase.resume, "references": list(references)}}
+
+
+def phase_from_json(stored: dict[str, Any]) -> Phase:
+    """Return the phase that *stored* describes; raises ValueError for one this build lacks."""
+    ((name, body),) = stored.items()
+    match name:
+        case "Idle":
+            return Idle()
+        case "AwaitingTool":
+            calls = body["calls"]
+            return AwaitingTool(
+                tuple(PendingCall(c["call_id"], Mode(c["mode"]), c["restricted"]) for c in calls)
+            )
+        case "AwaitingApproval":
+            return AwaitingApproval(body["approval_id"], body["kind"], body["resume"])
+        case "AwaitingDecrypt":
+            return AwaitingDecrypt(tuple(body["references"]))
+        case "AwaitingEncrypt":
+            return AwaitingEncrypt(tuple(body["references"]))
+        case _:
+            raise ValueError(f"unknown phase {name!r}: written by a newer smista")

@@ -1,0 +1,250 @@
+"""What is remembered: one frozen type for each stored entity, used by storage and API alike.
+
+Ids are UUIDv7 text, times are aware datetimes, money is Decimal. See *Database schema*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from smista.core.history import Message
+from smista.core.intents import TaskIntent
+from smista.core.phase import Idle, Phase
+from smista.core.request import ExecuteRequest
+from smista.core.secret import Envelope, SecretContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    id: str
+    api_key_hash: str
+    created_at: datetime
+    updated_at: datetime
+    disabled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthToken:
+    id: str
+    user_id: str
+    token_hash: str
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    id: str
+    user_id: str
+    title: str | None
+    created_at: datetime
+    updated_at: datetime
+    scope: str | None = None
+    key_id: str | None = None
+    archived_at: datetime | None = None
+
+    @property
+    def encrypted(self) -> bool:
+        return self.key_id is not None
+
+
+class CallStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class DiffStatus(StrEnum):
+    PROPOSED = "proposed"
+    APPLIED = "applied"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallRecord:
+    """A tool call and what became of it. *paths*: the files its result came from."""
+
+    id: str
+    tool_name: str
+    status: CallStatus
+    arguments: SecretContent
+    created_at: datetime
+    completed_at: datetime | None = None
+    result: SecretContent | None = None
+    error: SecretContent | None = None
+    paths: tuple[str, ...] | None = None
+    restricted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRecord:
+    """A proposed or applied change; *id* is its tool call's, *body* a unified diff."""
+
+    id: str
+    path: str
+    status: DiffStatus
+    body: SecretContent
+    created_at: datetime
+    applied_at: datetime | None = None
+    restricted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRecord:
+    id: str
+    target_type: str
+    target_id: str
+    decision: str
+    created_at: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingRecord:
+    id: str
+    task_type: TaskIntent
+    provider: str
+    model: str
+    reason: str
+    created_at: datetime
+    matched_rule: str | None = None
+    fallback_used: bool = False
+    override_used: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextReference:
+    """What was selected or left out, never the content itself."""
+
+    kind: str
+    included: bool
+    reason: str
+    path: str | None = None
+
+
+class EventType(StrEnum):
+    MESSAGE = "message"
+    CLASSIFICATION = "classification"
+    ROUTING_DECISION = "routing_decision"
+    CONTEXT_SELECTION = "context_selection"
+    TOOL_CALL = "tool_call"
+    APPROVAL = "approval"
+    COST = "cost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceEvent:
+    """One step of a run, with the routing context it happened in.
+
+    *payload* is the tagged object of *trace_event_content* without its `type`, or sealed.
+    A `cost` payload holds `provider`, `model`, token counts and, when known, `cost` (text).
+    """
+
+    event_type: EventType
+    task_type: TaskIntent
+    provider: str
+    model: str
+    created_at: datetime
+    payload: Mapping[str, Any] | Envelope
+    matched_rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """The row that says where the run is, and how much the session holds.
+
+    *turn* counts model calls of the run, *attempt* the committed endings of the present turn.
+    *messages*, *events* and *references* count what the session holds (the next position);
+    *run_references* is where the present run's references begin. *active* is the lock of a turn
+    being served (remote storage only: with the embedded store its file lock is the lease).
+    """
+
+    run_id: str = ""
+    turn: int = 0
+    attempt: int = 0
+    phase: Phase = field(default_factory=Idle)
+    active: Mapping[str, Any] | None = None
+    updated_at: datetime | None = None
+    messages: int = 0
+    events: int = 0
+    references: int = 0
+    run_references: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInput:
+    """What the run was started with, so that every turn can decide anew."""
+
+    run_id: str
+    request: ExecuteRequest
+    created_at: datetime
+    plan_active: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """All that a session actor knows: what storage holds of one session.
+
+    *messages* are the newest ones, oldest first, whole exchanges; tool messages are part of it
+    (joined from the tool calls). *calls* holds the calls those messages name. *references* are
+    the present run's.
+    """
+
+    session: Session
+    run: RunState = field(default_factory=RunState)
+    input: RunInput | None = None
+    messages: tuple[Message, ...] = ()
+    calls: Mapping[str, ToolCallRecord] = field(default_factory=dict[str, ToolCallRecord])
+    diffs: Mapping[str, DiffRecord] = field(default_factory=dict[str, DiffRecord])
+    references: tuple[ContextReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A user or assistant message at position *n* of its session, with what `format` says.
+
+    `format` is `text`, or `calls`: the content is JSON `{"text", "tool_calls"}`.
+    """
+
+    uuid: str
+    n: int
+    role: str
+    run_id: str
+    format: str
+    content: SecretContent
+    created_at: datetime
+    provider: str | None = None
+    model: str | None = None
+    restricted: bool = False
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """Everything one turn leaves behind; it becomes durable in one transaction, *run* last.
+
+    Rows with known ids are written over themselves, so the same record may be sent again.
+    *first_event* and *first_reference* are the positions of the first of each; the two `_id`s
+    name the packed rows. *input*: None leaves the stored one as it is.
+    """
+
+    session_id: str
+    user_id: str
+    run: RunState
+    at: datetime
+    input: RunInput | None = None
+    messages: tuple[StoredMessage, ...] = ()
+    routing: tuple[RoutingRecord, ...] = ()
+    references: tuple[ContextReference, ...] = ()
+    first_reference: int = 0
+    references_id: str = ""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    diffs: tuple[DiffRecord, ...] = ()
+    approvals: tuple[ApprovalRecord, ...] = ()
+    events: tuple[TraceEvent, ...] = ()
+    first_event: int = 0
+    events_id: str = ""

@@ -1,0 +1,28 @@
+"""Content that is stored in clear or sealed, and the envelope that only a client can open."""
+
+from dataclasses import dataclass
+
+from smista.core.policy import Frozen
+
+
+class Envelope(Frozen):
+    """An AEAD ciphertext; *nonce* and *ciphertext* are base64 (*Encrypt and decrypt*)."""
+
+    version: int
+    algorithm: str
+    key_id: str
+    nonce: str
+    ciphertext: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    envelope: Envelope
+
+
+SecretContent = Plain | Sealed

@@ -1,0 +1,1 @@
+"""Protocols between the rooms. They import core types and nothing else."""

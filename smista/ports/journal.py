@@ -1,0 +1,107 @@
+"""Durable memory. Domain words only: no query language passes this door."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyRecord:
+    """What a keyed request led to: references and a digest, never bodies. Kept 24 hours."""
+
+    user_id: str
+    session_id: str
+    route: str
+    key: str
+    digest: str
+    outcome: Mapping[str, Any]
+    created_at: datetime
+
+
+class Journal(Protocol):
+    """Remembers users, tokens and sessions.
+
+    A write returns once it is durable. Raises StorageError (StorageUnavailable if trying again
+    may help) and nothing else of its own. A cancelled caller leaves a begun write to its end.
+    Reads of sessions are scoped to their owner: another user's session reads as None.
+    """
+
+    async def add_user(self, user: User) -> None: ...
+
+    async def user(self, user_id: str) -> User | None: ...
+
+    async def add_token(self, token: AuthToken) -> None: ...
+
+    async def token(self, token_id: str) -> AuthToken | None: ...
+
+    async def revoke_token(self, token_id: str, *, at: datetime) -> None: ...
+
+    async def create_session(self, session: Session) -> None: ...
+
+    async def session(self, user_id: str, session_id: str) -> Session | None:
+        """Return the session, archived or not, or None."""
+        ...
+
+    async def sessions(
+        self, user_id: str, *, scope: str | None = None, title: str | None = None
+    ) -> tuple[Session, ...]:
+        """Return the user's sessions, most recently updated first.
+
+        *scope* matches exactly, *title* as a case-insensitive part.
+        """
+        ...
+
+    async def update_session(self, session: Session) -> None:
+        """Write title, archived_at and updated_at of an existing session."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete the session and every row that belongs to it."""
+        ...
+
+    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+        """Return what a session actor needs: run, input and the newest *messages* (None: all).
+
+        Cut at a whole exchange: the first message is never a tool's.
+        """
+        ...
+
+    async def record_turn(self, record: TurnRecord) -> None:
+        """Write all of *record* or nothing. Sending the same record again changes nothing."""
+        ...
+
+    async def trace(
+        self, session_id: str, *, offset: int = 0, limit: int = 50
+    ) -> tuple[TraceEvent, ...]:
+        """Return events *offset* to *offset + limit*, oldest first."""
+        ...
+
+    async def usage(self, session_id: str) -> tuple["CostSum", ...]:
+        """Return the session's cost events summed by provider, model and task type."""
+        ...
+
+    async def idempotency(
+        self, user_id: str, session_id: str, route: str, key: str
+    ) -> IdempotencyRecord | None: ...
+
+    async def unlock(self) -> int:
+        """Clear every lock that no living router holds; return how many there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSum:
+    """Tokens and USD (text of a decimal) of *requests* model calls; None: never reported."""
+
+    provider: str
+    model: str
+    task_type: str
+    requests: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: str | None = None

@@ -1,0 +1,89 @@
+"""How a front reaches running sessions. A front parses, tells and relays; it decides nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import SecretStr
+
+from smista.core.decision import Decision
+from smista.core.events import Event
+from smista.core.messages import Message
+from smista.core.model_ref import Catalog, ProviderDescriptor
+from smista.core.records import Session, TraceEvent
+from smista.core.request import ExecuteRequest
+from smista.ports.journal import CostSum
+from smista.ports.provider import Credentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One message to one session, with what came in the headers of its request."""
+
+    user_id: str
+    session_id: str
+    message: Message
+    credentials: Mapping[str, SecretStr] = field(default_factory=dict[str, SecretStr], repr=False)
+    idempotency_key: str | None = None
+
+
+class TurnReader(Protocol):
+    """The one reader of a turn. Leaving early (`close`) leaves the turn to its grace period."""
+
+    async def wait_opened(self) -> None:
+        """Return once the outcome belongs into a stream: something was said, or it is over."""
+        ...
+
+    def ready(self) -> list[Event]:
+        """Take what is there now, without waiting; [] if nothing is."""
+        ...
+
+    async def wait_events(self) -> list[Event]:
+        """Wait for events and take them; [] once the turn end was taken."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Sessions(Protocol):
+    """All that can be done with sessions. Every method raises SmistaError only.
+
+    A session that is unknown, archived (but for update and delete) or another user's raises
+    SessionNotFound.
+    """
+
+    async def create(
+        self, user_id: str, *, title: str, scope: str | None, key_id: str | None
+    ) -> Session: ...
+
+    async def list(
+        self, user_id: str, *, scope: str | None, title: str | None
+    ) -> tuple[Session, ...]: ...
+
+    async def fetch(self, user_id: str, session_id: str) -> dict[str, Any]:
+        """Return the members of the API's session detail, `metadata.run` included."""
+        ...
+
+    async def update(
+        self, user_id: str, session_id: str, *, title: str | None, archived: bool | None
+    ) -> Session: ...
+
+    async def delete(self, user_id: str, session_id: str) -> None: ...
+
+    async def tell(self, call: Call) -> TurnReader:
+        """Hand *call* to its session; raises if it is refused (RunInFlight, InvalidRequest)."""
+        ...
+
+    async def preview(
+        self, user_id: str, session_id: str, request: ExecuteRequest, credentials: Credentials
+    ) -> Decision: ...
+
+    async def trace(
+        self, user_id: str, session_id: str, *, offset: int, limit: int
+    ) -> tuple[TraceEvent, ...]: ...
+
+    async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]: ...
+
+    def providers(self) -> tuple[ProviderDescriptor, ...]: ...
+
+    async def models(self, credentials: Credentials, *, deadline: float) -> Catalog: ...
