@@ -229,7 +229,8 @@ class TurnRecord:
 
     Rows with known ids are written over themselves, so the same record may be sent again.
     *first_event* and *first_reference* are the positions of the first of each; the two `_id`s
-    name the packed rows. *input*: None leaves the stored one as it is.
+    name the packed rows. *input*: None leaves the stored one as it is; *drop_input* deletes it,
+    as a run's end does.
     """
 
     session_id: str
@@ -237,6 +238,7 @@ class TurnRecord:
     run: RunState
     at: datetime
     input: RunInput | None = None
+    drop_input: bool = False
     messages: tuple[StoredMessage, ...] = ()
     routing: tuple[RoutingRecord, ...] = ()
     references: tuple[ContextReference, ...] = ()
