@@ -1,0 +1,1 @@
+"""The user's machine: places, credentials, configuration files and the router's process."""

@@ -1,0 +1,95 @@
+"""Keys at rest: a flat TOML file of mode 0600, one for the project and one for the user.
+
+Looking up goes from the project to the user. Values are secrets from the moment they are read.
+"""
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from pydantic import SecretStr
+
+from smista.local.findings import Finding, InvalidConfig
+from smista.local.paths import Places, private_directory, read_private, write_private
+
+ROUTER_KEY: Final = "router"
+"""The name under which the key of the router is kept."""
+
+
+class Scope(StrEnum):
+    PROJECT = "project"
+    GLOBAL = "global"
+
+
+class Credentials:
+    """The two secrets files of one user in one project."""
+
+    def __init__(self, *, project: Path, places: Places) -> None:
+        self._project = project
+        self._places = places
+
+    def find(self, name: str) -> SecretStr | None:
+        """Return the key kept as *name*, the project's first. Raises InvalidConfig, NotOurs."""
+        for scope in (Scope.PROJECT, Scope.GLOBAL):
+            value = _read(self.path(scope)).get(name)
+            if value is not None:
+                return SecretStr(value)
+        return None
+
+    def store(self, name: str, secret: SecretStr, *, scope: Scope) -> Path:
+        """Keep *secret* as *name* and return the file; durable when it returns."""
+        if scope is Scope.PROJECT:
+            self._keep_out_of_git()
+        path = self.path(scope)
+        private_directory(path.parent)
+        _write(path, _read(path) | {name: secret.get_secret_value()})
+        return path
+
+    def remove(self, name: str, *, scope: Scope) -> bool:
+        """Forget *name* in *scope*; return whether it was there."""
+        path = self.path(scope)
+        entries = _read(path)
+        if name not in entries:
+            return False
+        del entries[name]
+        _write(path, entries)
+        return True
+
+    def path(self, scope: Scope) -> Path:
+        if scope is Scope.GLOBAL:
+            return self._places.config / "secrets"
+        return self._project / ".smista" / "secrets"
+
+    def _keep_out_of_git(self) -> None:
+        # Before the first key is written: a commit in between must not carry it.
+        folder = self._project / ".smista"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        ignore = folder / ".gitignore"
+        lines = ignore.read_text("utf-8").splitlines() if ignore.exists() else []
+        if "secrets*" not in lines:
+            ignore.write_text("\n".join([*lines, "secrets*"]) + "\n", "utf-8")
+
+
+def _read(path: Path) -> dict[str, str]:
+    content = read_private(path)
+    if content is None:
+        return {}
+    try:
+        entries = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # `from None`: the cause quotes the file, and this file holds keys.
+        broken = Finding(
+            file=str(path),
+            place="",
+            message=f"not a TOML file ({type(error).__name__})",
+            remedy="remove the file and store the keys again",
+        )
+        raise InvalidConfig((broken,)) from None
+    return {name: value for name, value in entries.items() if isinstance(value, str)}
+
+
+def _write(path: Path, entries: dict[str, str]) -> None:
+    import tomlkit  # only whoever stores a key pays for it
+
+    write_private(path, tomlkit.dumps(dict(sorted(entries.items()))).encode())

@@ -1,0 +1,159 @@
+"""The checks of `router.toml` that need more than one value (*Configuration validation*)."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from smista.core.errors import SmistaError
+from smista.core.model_ref import BUILT_IN, provider_id
+from smista.local.findings import Finding, Severity
+from smista.local.router_config import RouterConfig
+
+_HOUR_MS: Final = 3_600_000
+_HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?\Z")
+_TIMEOUTS: Final = ("request_timeout_ms", "provider_timeout_ms", "tool_timeout_ms")
+_SIZES: Final = ("max_request_body_bytes", "max_context_bytes")
+_LEVELS: Final = ("off", "error", "warn", "warning", "info", "debug", "trace")
+
+Said = tuple[str, str, str, Severity]
+"""Place, message, remedy, severity."""
+
+
+def check_router(config: RouterConfig, file: str) -> list[Finding]:
+    """Return every finding about *config*; none of them quotes a secret."""
+    return [
+        Finding(file=file, place=place, message=message, remedy=remedy, severity=severity)
+        for check in _CHECKS
+        for place, message, remedy, severity in check(config)
+    ]
+
+
+def _server(config: RouterConfig) -> Iterator[Said]:
+    if config.port == 0:
+        yield _error("router.port", "0 is not a port", "use 1 to 65535")
+    if not _is_host(config.host):
+        yield _error("router.host", "not a host name or address", "give a bare name or address")
+    elif _is_everywhere(config.host) and config.storage.mode == "embedded":
+        message = f"{config.host} is reachable from other machines"
+        if config.allow_public:
+            yield "router.host", message, "bind 127.0.0.1", Severity.WARNING
+        else:
+            yield _error("router.host", message, "bind 127.0.0.1, or set allow_public = true")
+
+
+def _storage(config: RouterConfig) -> Iterator[Said]:
+    storage = config.storage
+    if storage.mode == "embedded":
+        if storage.path == "":
+            yield _error("router.storage.path", "empty", "name a writable directory")
+        return
+    if not storage.url:
+        yield _error("router.storage.url", "missing in remote mode", "set it, e.g. wss://db:8000")
+    elif storage.url.startswith("ws://") and not _is_loopback(storage.url):
+        yield _error("router.storage.url", "ws:// sends data in clear", "use wss://")
+    if config.auth.local_bootstrap_enabled:
+        place = "router.auth.local_bootstrap_enabled"
+        yield _error(place, "must be off in remote mode", "set it to false")
+
+
+def _limits(config: RouterConfig) -> Iterator[Said]:
+    values = config.limits.model_dump()
+    for key in _TIMEOUTS:
+        if values[key] == 0:
+            yield _error(f"router.limits.{key}", "0 ms", "use a positive number of milliseconds")
+        if values[key] > _HOUR_MS:
+            message = "more than an hour"
+            yield f"router.limits.{key}", message, "the unit is milliseconds", Severity.WARNING
+    for key in _SIZES:
+        if values[key] == 0:
+            yield _error(f"router.limits.{key}", "0 bytes", "use a positive number of bytes")
+
+
+def _rate_limit(config: RouterConfig) -> Iterator[Said]:
+    values = config.rate_limit.model_dump()
+    if not config.rate_limit.enabled:
+        return
+    for key in ("period_ms", "burst_size"):
+        if values[key] == 0:
+            yield _error(f"router.rate_limit.{key}", "0", "use a positive value, or disable it")
+
+
+def _logging(config: RouterConfig) -> Iterator[Said]:
+    if config.logging.level.lower() not in _LEVELS:
+        yield _error("router.logging.level", "unknown level", f"use one of {', '.join(_LEVELS)}")
+
+
+def _cors(config: RouterConfig) -> Iterator[Said]:
+    origins = config.cors.allowed_origins
+    if config.cors.enabled and (not origins or "*" in origins):
+        place = "router.cors.allowed_origins"
+        yield _error(place, "any web page could ask the router", "name the origins")
+
+
+def _providers(config: RouterConfig) -> Iterator[Said]:
+    for name, instance in config.providers.items():
+        place = f'router.providers."{name}"'
+        try:
+            known = provider_id(name)
+        except SmistaError as error:
+            yield _error(place, error.message, "write openai-compat:<name>")
+            continue
+        if known in BUILT_IN and instance.base_url is not None:
+            message = "this provider has a fixed endpoint; the value is ignored"
+            yield f"{place}.base_url", message, "delete it", Severity.WARNING
+        elif known not in BUILT_IN and not _is_http(instance.base_url):
+            yield _error(f"{place}.base_url", "no usable URL", "set it to http://… or https://…")
+        names = [model.name for model in instance.models]
+        for twice in sorted({model for model in names if names.count(model) > 1}):
+            yield _error(f"{place}.models", f"{twice!r} is declared twice", "drop one")
+
+
+def _ollama(config: RouterConfig) -> Iterator[Said]:
+    if config.ollama.enabled and not _is_http(config.ollama.base_url):
+        yield _error("router.ollama.base_url", "no usable URL", "use http://127.0.0.1:11434")
+
+
+def _prices(config: RouterConfig) -> Iterator[Said]:
+    for index, price in enumerate(config.prices):
+        try:
+            provider_id(price.provider)
+        except SmistaError as error:
+            yield _error(f"router.prices[{index}].provider", error.message, "name a provider")
+
+
+_CHECKS: Final[tuple[Callable[[RouterConfig], Iterator[Said]], ...]] = (
+    _server,
+    _storage,
+    _limits,
+    _rate_limit,
+    _logging,
+    _cors,
+    _providers,
+    _ollama,
+    _prices,
+)
+
+
+def _error(place: str, message: str, remedy: str) -> Said:
+    return place, message, remedy, Severity.ERROR
+
+
+def _is_http(url: str | None) -> bool:
+    return url is not None and re.match(r"https?://[^\s/?#]+", url) is not None
+
+
+def _is_loopback(url: str) -> bool:
+    return re.match(r"wss?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])([:/]|\Z)", url) is not None
+
+
+def _is_everywhere(host: str) -> bool:
+    return host in ("0.0.0.0", "::")
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return _HOST.match(host) is not None and not host.replace(".", "").isdigit()
+    return True
