@@ -1,0 +1,1 @@
+"""Everything that runs concurrently: sessions, their turns, the services around them."""

@@ -14,6 +14,7 @@ from smista.core.intents import TaskIntent
 from smista.core.phase import Idle, Phase
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Envelope, SecretContent
+from smista.core.totals import Totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,7 @@ class RunState:
     *messages*, *events* and *references* count what the session holds (the next position);
     *run_references* is where the present run's references begin. *active* is the lock of a turn
     being served (remote storage only: with the embedded store its file lock is the lease).
+    *spent* is what the run's model calls used so far.
     """
 
     run_id: str = ""
@@ -173,6 +175,7 @@ class RunState:
     events: int = 0
     references: int = 0
     run_references: int = 0
+    spent: Totals = field(default_factory=Totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,377 @@
+"""What a turn has produced so far, and the record it becomes.
+
+A draft belongs to one turn. It gives rows their deterministic ids, keeps the session's state as
+it will be, and writes nothing: `record()` is what the journal makes durable, `state` what the
+actor then knows.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from smista.core.decision import Decision, Item
+from smista.core.history import Call, Message, Role
+from smista.core.ids import row_id
+from smista.core.intents import TaskIntent
+from smista.core.phase import AwaitingTool, Idle, Phase
+from smista.core.records import (
+    ApprovalRecord,
+    CallStatus,
+    ContextReference,
+    DiffRecord,
+    DiffStatus,
+    EventType,
+    RoutingRecord,
+    RunInput,
+    SessionState,
+    StoredMessage,
+    ToolCallRecord,
+    TraceEvent,
+    TurnRecord,
+)
+from smista.core.request import ExecuteRequest
+from smista.core.secret import Plain
+
+
+class Draft:
+    """Accumulates the rows of one turn on top of the *state* that storage holds."""
+
+    def __init__(self, state: SessionState, now: datetime) -> None:
+        self.base = state
+        self.state = state
+        self.now = now
+        self.model_calls = state.run.turn
+        self._first_turn = state.run.turn + 1
+        self._attempt = state.run.attempt
+        self._ordinal = 0
+        self._stored: list[StoredMessage] = []
+        self._routing: list[RoutingRecord] = []
+        self._references: list[ContextReference] = []
+        self._calls: dict[str, ToolCallRecord] = {}
+        self._diffs: dict[str, DiffRecord] = {}
+        self._approvals: list[ApprovalRecord] = []
+        self._events: list[TraceEvent] = []
+        self._early: list[tuple[EventType, Mapping[str, Any]]] = []
+        self._context: tuple[TaskIntent, str, str, str | None] | None = None
+        self._selected: dict[tuple[str, str | None], tuple[bool, str]] = {
+            (r.kind, r.path): (r.included, r.reason) for r in state.references
+        }
+
+    # --- the run -----------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return self.state.run.run_id
+
+    @property
+    def input(self) -> RunInput:
+        if self.state.input is None:
+            raise ValueError("a turn without a run's input")
+        return self.state.input
+
+    def begin_run(self, run_id: str, request: ExecuteRequest) -> None:
+        """Start a run; what the old one left pending ends failed."""
+        self.cancel_pending("the task was abandoned for a new one")
+        run = self.state.run
+        self.state = replace(
+            self.state,
+            run=replace(
+                run, run_id=run_id, turn=0, attempt=0, phase=Idle(), run_references=run.references
+            ),
+            input=RunInput(run_id=run_id, request=request, created_at=self.now),
+            references=(),
+        )
+        self._selected = {}
+        self.model_calls, self._first_turn, self._attempt, self._ordinal = 0, 1, 0, 0
+
+    def begin_model_call(self) -> None:
+        """Count one more model call; its rows get ids of their own."""
+        self.model_calls += 1
+
+    def new_id(self, table: str) -> str:
+        self._ordinal += 1
+        turn = max(self.model_calls, self._first_turn)
+        return row_id(self.run_id, turn, self._attempt, self._ordinal, table)
+
+    # --- rows --------------------------------------------------------------------------------
+
+    def add_user(self, text: str) -> None:
+        """Append what the user wrote."""
+        self._append(self.new_id("session_message"), Role.USER, text, {})
+
+    def add_assistant(
+        self,
+        text: str,
+        calls: tuple[Call, ...],
+        decision: Decision,
+        *,
+        served: str,
+        interrupted: bool = False,
+    ) -> None:
+        """Append what a model said; *served* is the model's own name for itself."""
+        model = {
+            "provider": decision.routing.provider,
+            "model": served,
+            "restricted": decision.restricted_in_view,
+            "interrupted": interrupted,
+        }
+        uuid = self.new_id("session_message")
+        self._append(uuid, Role.ASSISTANT, text, model, calls)
+
+    def _append(
+        self,
+        uuid: str,
+        role: Role,
+        text: str,
+        about: Mapping[str, Any],
+        calls: tuple[Call, ...] = (),
+    ) -> None:
+        run = self.state.run
+        content, form = (text, "text") if not calls else (_with_calls(text, calls), "calls")
+        self._stored.append(
+            StoredMessage(
+                uuid=uuid,
+                n=run.messages,
+                role=role.value,
+                run_id=self.run_id,
+                format=form,
+                content=Plain(content),
+                created_at=self.now,
+                **about,
+            )
+        )
+        message = Message(uuid=uuid, role=role, text=text, run_id=self.run_id, calls=calls, **about)
+        self.state = replace(
+            self.state,
+            run=replace(run, messages=run.messages + 1),
+            messages=(*self.state.messages, message),
+        )
+        self.note(EventType.MESSAGE, _message_payload(role, about))
+
+    def add_routing(self, decision: Decision) -> None:
+        """Record which model was chosen and why, and set the context of the events to come."""
+        routing = decision.routing
+        self.context(routing.task_type, routing.provider, routing.model, routing.matched_rule)
+        self._routing.append(
+            RoutingRecord(
+                id=self.new_id("session_routing_decision"),
+                task_type=routing.task_type,
+                provider=routing.provider,
+                model=routing.model,
+                reason=routing.reason,
+                created_at=self.now,
+                matched_rule=routing.matched_rule,
+                fallback_used=routing.fallback_used,
+                override_used=routing.override_used,
+            )
+        )
+
+    def add_selection(self, items: Iterable[Item]) -> None:
+        """Record what was selected or left out, where that changed since the turn before."""
+        for item in items:
+            key, value = (item.kind, item.path or item.label), (item.included, item.reason)
+            if self._selected.get(key) == value:
+                continue
+            self._selected[key] = value
+            reference = ContextReference(
+                kind=item.kind,
+                included=item.included,
+                reason=item.reason,
+                path=item.path or item.label,
+            )
+            self._references.append(reference)
+            self.note(EventType.CONTEXT_SELECTION, _selection_payload(reference))
+
+    def put_call(self, call: ToolCallRecord) -> None:
+        """Write a tool call, new or changed."""
+        self._calls[call.id] = call
+        self.state = replace(self.state, calls={**self.state.calls, call.id: call})
+        self.note(EventType.TOOL_CALL, _call_payload(call))
+
+    def put_diff(self, diff: DiffRecord) -> None:
+        self._diffs[diff.id] = diff
+        self.state = replace(self.state, diffs={**self.state.diffs, diff.id: diff})
+
+    def answer_call(
+        self,
+        call_id: str,
+        content: str,
+        *,
+        is_error: bool,
+        paths: tuple[str, ...] | None = None,
+        restricted: bool = False,
+    ) -> None:
+        """Store the result of a call, move its diff, and append the result to the history."""
+        call = self.state.calls[call_id]
+        restricted = restricted or call.restricted
+        body = Plain(content)
+        self.put_call(
+            replace(
+                call,
+                status=CallStatus.FAILED if is_error else CallStatus.COMPLETED,
+                completed_at=self.now,
+                result=None if is_error else body,
+                error=body if is_error else None,
+                paths=paths,
+                restricted=restricted,
+            )
+        )
+        diff = self.state.diffs.get(call_id)
+        if diff is not None:
+            status = DiffStatus.REJECTED if is_error else DiffStatus.APPLIED
+            applied_at = None if is_error else self.now
+            self.put_diff(replace(diff, status=status, applied_at=applied_at))
+        message = Message(
+            uuid=call_id,
+            role=Role.TOOL,
+            text=content,
+            run_id=self.run_id,
+            call_id=call_id,
+            is_error=is_error,
+            paths=paths,
+            restricted=restricted,
+        )
+        self.state = replace(self.state, messages=(*self.state.messages, message))
+
+    def approve(self, call_id: str, decision: str) -> None:
+        """Record the user's word on a call."""
+        approval = ApprovalRecord(
+            id=self.new_id("session_approval"),
+            target_type="tool_call",
+            target_id=call_id,
+            decision=decision,
+            created_at=self.now,
+        )
+        self._approvals.append(approval)
+        payload = {"target_type": "tool_call", "target_id": call_id, "decision": decision}
+        self.note(EventType.APPROVAL, payload)
+
+    def cancel_pending(self, why: str) -> None:
+        """Answer every call that still waits for its client with *why*, as failed."""
+        phase = self.state.run.phase
+        if isinstance(phase, AwaitingTool):
+            for pending in phase.calls:
+                if pending.call_id in self.state.calls:
+                    self.answer_call(pending.call_id, why, is_error=True)
+
+    # --- events ------------------------------------------------------------------------------
+
+    def context(
+        self, task_type: TaskIntent, provider: str, model: str, matched_rule: str | None
+    ) -> None:
+        """Set the routing context of events, and place those that came before it was known."""
+        self._context = (task_type, provider, model, matched_rule)
+        early, self._early = self._early, []
+        for event_type, payload in early:
+            self.note(event_type, payload)
+
+    def note(self, event_type: EventType, payload: Mapping[str, Any]) -> None:
+        """Append a trace event; before the route is known it waits for it."""
+        if self._context is None:
+            self._early.append((event_type, payload))
+            return
+        task_type, provider, model, matched_rule = self._context
+        self._events.append(
+            TraceEvent(
+                event_type=event_type,
+                task_type=task_type,
+                provider=provider,
+                model=model,
+                created_at=self.now,
+                payload=payload,
+                matched_rule=matched_rule,
+            )
+        )
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def record(self, phase: Phase, *, again: bool = False) -> TurnRecord:
+        """Return what becomes durable, with *phase* as the new checkpoint.
+
+        *again*: the turn did not get to its end and may be asked for once more.
+        """
+        run = self.state.run
+        over = isinstance(phase, Idle)
+        counted = replace(
+            run,
+            phase=phase,
+            turn=self.base.run.turn if again else self.model_calls,
+            attempt=self._attempt + 1 if again else 0,
+            updated_at=self.now,
+            events=run.events + len(self._events),
+            references=run.references + len(self._references),
+        )
+        stored_input = self.base.input is not None
+        new_input = self.state.input is not self.base.input
+        self.state = replace(
+            self.state,
+            run=counted,
+            session=replace(self.state.session, updated_at=self.now),
+            input=None if over else self.state.input,
+            references=(*self.state.references, *self._references),
+        )
+        return TurnRecord(
+            session_id=self.state.session.id,
+            user_id=self.state.session.user_id,
+            run=counted,
+            at=self.now,
+            input=self.state.input if new_input and not over else None,
+            drop_input=over and stored_input,
+            messages=tuple(self._stored),
+            routing=tuple(self._routing),
+            references=tuple(self._references),
+            first_reference=self.base.run.references,
+            references_id=self.new_id("session_context_reference"),
+            tool_calls=tuple(self._calls.values()),
+            diffs=tuple(self._diffs.values()),
+            approvals=tuple(self._approvals),
+            events=tuple(self._events),
+            first_event=self.base.run.events,
+            events_id=self.new_id("trace_event"),
+        )
+
+
+def _with_calls(text: str, calls: tuple[Call, ...]) -> str:
+    entries = [
+        {
+            "call_id": call.call_id,
+            "provider_call_id": call.provider_call_id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
+        for call in calls
+    ]
+    return json.dumps({"text": text, "tool_calls": entries}, ensure_ascii=False)
+
+
+def _message_payload(role: Role, about: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "role": role.value,
+        "provider": about.get("provider") or "",
+        "model": about.get("model") or "",
+    }
+
+
+def _selection_payload(reference: ContextReference) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "kind": reference.kind,
+        "included": reference.included,
+        "reason": reference.reason,
+    }
+    if reference.path is not None:
+        payload["path"] = reference.path
+    return payload
+
+
+def _call_payload(call: ToolCallRecord) -> dict[str, Any]:
+    payload: dict[str, Any] = {"tool_name": call.tool_name, "status": call.status.value}
+    for name, content in (
+        ("arguments", call.arguments),
+        ("result", call.result),
+        ("error", call.error),
+    ):
+        if isinstance(content, Plain):
+            payload[name] = content.text
+    return payload

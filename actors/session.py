@@ -1,0 +1,258 @@
+"""The session actor: owns the run lock and the inbox of one session.
+
+One task reads the inbox and is the only one that changes lock and state; it goes on reading while
+a turn is being served, so a break lands at once. What to do is said by the table in
+`core/lifecycle.py`; this module performs it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+import trio
+
+from actors.envelope import Abandon, Envelope, House, Leave, ReaderLeft, TurnEnded
+from actors.parts import Parts
+from actors.turn import Turn
+from smista.core.errors import (
+    InternalError,
+    RouterBusy,
+    SessionNotFound,
+    SmistaError,
+    StorageUnavailable,
+)
+from smista.core.events import Status, TurnEnd, failed
+from smista.core.lifecycle import Act, Lock, Pause, Told, advance, pause_of, refusal
+from smista.core.records import SessionState
+from smista.core.session_views import trace_id
+
+INBOX = 256
+RESERVED = 16  # places that only the house's own words may take
+
+
+class SessionActor:
+    """Serves one session until it has nothing to do for a while, leaves, or fails.
+
+    *state* is what storage holds; after each turn it is replaced, never changed. *gone* is
+    called, in the same step, when the actor takes no more messages.
+    """
+
+    def __init__(self, state: SessionState, parts: Parts, gone: Callable[[], None]) -> None:
+        self.state = state
+        self._parts = parts
+        self._gone = gone
+        self._send, self._inbox = trio.open_memory_channel[Envelope | House](INBOX)
+        self._lock = Lock.FREE
+        self._turn: Turn | None = None
+        self._kept: deque[Envelope | Leave] = deque()
+        self._serial = 0
+        self._over = False
+        self._last_word: SmistaError = StorageUnavailable("the session was closed; send it again")
+
+    @property
+    def lock(self) -> Lock:
+        return self._lock
+
+    def tell_nowait(self, said: Envelope | Leave) -> None:
+        """Put *said* into the inbox; raises RouterBusy when too much waits there."""
+        if self._send.statistics().current_buffer_used >= INBOX - RESERVED:
+            raise RouterBusy("this session has too many messages waiting; try again")
+        self._send.send_nowait(said)
+
+    def whisper(self, said: ReaderLeft | Abandon) -> None:
+        """Tell what is only worth knowing while the actor lives."""
+        try:
+            self._send.send_nowait(said)
+        except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            return  # a turn whose actor is gone, or floods, ends without our word
+
+    async def serve(self) -> None:
+        """Read the inbox until there is nothing to do; the only task that changes the lock."""
+        try:
+            async with trio.open_nursery() as turns:
+                while not self._over:
+                    said = await self._next()
+                    if said is None:
+                        self._over = True
+                    else:
+                        self._handle(said, turns)
+                self._gone()
+                turns.cancel_scope.cancel(reason="the session sleeps")
+        finally:
+            self._gone()
+            self._refuse_the_rest()
+
+    async def _next(self) -> Envelope | House | None:
+        """Return the next message, or None once the session has been idle long enough."""
+        while True:
+            with trio.move_on_after(self._parts.durations.idle):
+                return await self._inbox.receive()
+            if self._lock is Lock.FREE and not self._send.statistics().current_buffer_used:
+                return None
+
+    def _handle(self, said: Envelope | House, turns: trio.Nursery) -> None:
+        # Not async on purpose: no other task can see a half-made transition.
+        if self._stale(said):
+            return
+        if isinstance(said, TurnEnded):
+            self._take_back(said)
+        told, pause = _told(said), pause_of(self.state.run.phase)
+        step = advance(self._lock, pause, told)
+        if step is None:
+            if isinstance(said, Envelope):
+                said.refuse(refusal(self._lock, pause, told))
+            return
+        self._lock = step.lock
+        for act in step.acts:
+            self._perform(act, said, turns)
+        if isinstance(said, Envelope):
+            said.take()
+
+    def _stale(self, said: Envelope | House) -> bool:
+        match said:
+            case TurnEnded(serial=serial):
+                return serial != self._serial
+            case ReaderLeft(stream):
+                return self._turn is None or self._turn.stream is not stream
+            case Abandon(serial):
+                return serial is not None and serial != self._serial
+            case _:
+                return False
+
+    def _take_back(self, ended: TurnEnded) -> None:
+        self._turn = None
+        if ended.state is None:
+            self._over = True  # what storage holds is not known: the next message reads it anew
+        else:
+            self.state = ended.state
+
+    def _perform(self, act: Act, said: Envelope | House, turns: trio.Nursery) -> None:
+        match act:
+            case Act.START:
+                self._start(said, turns)
+            case Act.ANSWER_IDLE:
+                self._answer_idle(said)
+            case Act.KEEP:
+                self._keep(said)
+            case Act.CANCEL:
+                self._cancel()
+            case Act.GRACE:
+                turns.start_soon(self._grace, self._serial)
+            case Act.GO_ON:
+                self._go_on(turns)
+            case Act.RESUME:
+                self._resume(turns)
+            case _:
+                assert_never(act)
+
+    def _start(self, said: Envelope | House, turns: trio.Nursery) -> None:
+        match said:
+            case Envelope():
+                said.take()
+                self._begin((said,), turns)
+            case Leave():
+                self._serial += 1
+                turns.start_soon(self._leave, said, self._serial)
+            case _:
+                raise TypeError(f"table and actor disagree: a turn cannot start with {said!r}")
+
+    def _begin(self, inputs: tuple[Envelope, ...], turns: trio.Nursery) -> None:
+        self._serial += 1
+        self._turn = Turn(inputs, self.state, self._parts, why=lambda: self._lock)
+        turns.start_soon(self._run, self._turn, self._serial)
+        if not self._turn.stream.attached:
+            turns.start_soon(self._grace, self._serial)
+
+    def _answer_idle(self, said: Envelope | House) -> None:
+        if isinstance(said, Envelope):
+            said.take()
+            said.stream.put(TurnEnd(Status.IDLE, {"trace_id": trace_id(self.state)}))
+
+    def _keep(self, said: Envelope | House) -> None:
+        if isinstance(said, Envelope | Leave):
+            self._kept.append(said)
+
+    def _cancel(self) -> None:
+        if self._turn is not None:
+            self._turn.scope.cancel(reason=f"session lock: {self._lock}")
+
+    def _go_on(self, turns: trio.Nursery) -> None:
+        """Start one turn with all the input that waits; a break behind it goes on waiting."""
+        inputs = tuple(e for e in self._kept if isinstance(e, Envelope) and e.told is Told.INJECT)
+        self._kept = deque(e for e in self._kept if e not in inputs)
+        self._begin(inputs, turns)
+
+    def _resume(self, turns: trio.Nursery) -> None:
+        kept, self._kept = self._kept, deque()
+        for said in kept:
+            self._handle(said, turns)
+
+    async def _grace(self, serial: int) -> None:
+        await trio.sleep(self._parts.durations.orphan_grace)
+        if self._serial == serial and self._turn is not None and not self._turn.stream.attached:
+            self.whisper(Abandon(serial))
+
+    async def _run(self, turn: Turn, serial: int) -> None:
+        state, ending = await turn.run()
+        # In this order: the lock is free before a reader can hear of the end and answer it.
+        self._send.send_nowait(TurnEnded(serial, state))
+        turn.say(ending)
+
+    async def _leave(self, leave: Leave, serial: int) -> None:
+        state: SessionState | None = self.state
+        error: SmistaError | None = None
+        try:
+            if leave.update is None:
+                await self._parts.journal.delete_session(self.state.session.id)
+            else:
+                state = await self._settled()
+                await self._parts.journal.update_session(leave.update)
+            self._last_word = SessionNotFound("the session is gone; create a new one")
+            state = None
+        except SmistaError as failure:
+            error = failure
+        self._send.send_nowait(TurnEnded(serial, state))
+        leave.finish(error)
+
+    async def _settled(self) -> SessionState:
+        """Return the state after a pause, if there is one, was broken off."""
+        if pause_of(self.state.run.phase) is Pause.IDLE:
+            return self.state
+        return await Turn.break_off(self.state, self._parts)
+
+    def _refuse_the_rest(self) -> None:
+        """Answer whoever still waits: nobody waits for ever on a session that ended."""
+        rest: list[Envelope | House] = list(self._kept)
+        while True:
+            try:
+                rest.append(self._inbox.receive_nowait())
+            except (trio.WouldBlock, trio.EndOfChannel):
+                break
+        for said in rest:
+            match said:
+                case Envelope() if said.answered:
+                    said.stream.put(failed(self._last_word))
+                case Envelope():
+                    said.refuse(self._last_word)
+                case Leave():
+                    said.finish(self._last_word)
+                case _:
+                    pass
+        if self._turn is not None:
+            self._turn.say(failed(InternalError("the turn failed in the router; send it again")))
+        self._send.close()
+        self._inbox.close()
+
+
+def _told(said: Envelope | House) -> Told:
+    match said:
+        case Envelope():
+            return said.told
+        case TurnEnded():
+            return Told.ENDED
+        case ReaderLeft():
+            return Told.READER_LEFT
+        case Abandon():
+            return Told.ABANDON
+        case Leave():
+            return Told.LEAVE
