@@ -37,7 +37,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("build")
     sdist = build("sdist", ROOT, work / "sdist")
     with tarfile.open(sdist) as archive:
-        archive.extractall(work, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        archive.extractall(work)
     return build("wheel", work / sdist.name.removesuffix(".tar.gz"), work / "wheel")
 
 
