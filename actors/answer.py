@@ -1,5 +1,6 @@
-"""What one model call has said so far: it listens to the stream and passes on what a client sees."""
+"""What one model call has said so far; it passes on what a client may see."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from actors.turn_stream import TurnStream
@@ -14,6 +15,8 @@ from smista.core.stream import (
     ToolStarted,
     Usage,
 )
+
+_TABLE = "session_tool_call"
 
 
 @dataclass(slots=True)
@@ -41,8 +44,15 @@ class Answer:
         """Whether the model ran into its output limit."""
         return self.end is not None and self.end.finish is Finish.LENGTH
 
-    def hear(self, event: StreamEvent, call_id: str) -> None:
-        """Take *event*; *call_id* is the id that a call beginning now shall have."""
+    def forget(self) -> None:
+        """Begin anew: nothing of it was shown, and the model is asked again."""
+        self.parts.clear()
+        self.calls.clear()
+        self.call_ids.clear()
+        self.end = None
+
+    def hear(self, event: StreamEvent, new_id: Callable[[str], str]) -> None:
+        """Take *event*; *new_id* gives a call that begins its id."""
         match event:
             case TextDelta(text=text):
                 self.parts.append(text)
@@ -50,11 +60,12 @@ class Answer:
             case ReasoningDelta(text=text):
                 self._say(ReasoningDeltaEvent(text))
             case ToolStarted(index=index, name=name):
-                self.call_ids[index] = call_id
+                self.call_ids[index] = new_id(_TABLE)
                 if name in self.announce:
-                    self._say(ToolCallStarted(call_id, name))
+                    self._say(ToolCallStarted(self.call_ids[index], name))
             case ToolCallEnded(index=index):
-                self.call_ids.setdefault(index, call_id)
+                if index not in self.call_ids:
+                    self.call_ids[index] = new_id(_TABLE)
                 self.calls.append(event)
             case Usage():
                 self.usage = event

@@ -9,7 +9,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
+
+from smista.core.views import cost_payload
 
 from smista.core.decision import Decision, Item
 from smista.core.history import Call, Message, Role
@@ -33,6 +36,8 @@ from smista.core.records import (
 )
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain
+from smista.core.stream import Usage
+from smista.core.totals import Totals
 
 
 class Draft:
@@ -42,7 +47,7 @@ class Draft:
         self.base = state
         self.state = state
         self.now = now
-        self.model_calls = state.run.turn
+        self.model_calls = self.base_calls = state.run.turn
         self._first_turn = state.run.turn + 1
         self._attempt = state.run.attempt
         self._ordinal = 0
@@ -78,13 +83,25 @@ class Draft:
         self.state = replace(
             self.state,
             run=replace(
-                run, run_id=run_id, turn=0, attempt=0, phase=Idle(), run_references=run.references
+                run,
+                run_id=run_id,
+                turn=0,
+                attempt=0,
+                phase=Idle(),
+                run_references=run.references,
+                spent=Totals(),
             ),
             input=RunInput(run_id=run_id, request=request, created_at=self.now),
             references=(),
         )
         self._selected = {}
-        self.model_calls, self._first_turn, self._attempt, self._ordinal = 0, 1, 0, 0
+        self.model_calls = self.base_calls = 0
+        self._first_turn, self._attempt, self._ordinal = 1, 0, 0
+
+    @property
+    def first_call(self) -> bool:
+        """Whether the next model call is the first of this turn."""
+        return self.model_calls == self.base_calls
 
     def begin_model_call(self) -> None:
         """Count one more model call; its rows get ids of their own."""
@@ -107,13 +124,12 @@ class Draft:
         calls: tuple[Call, ...],
         decision: Decision,
         *,
-        served: str,
         interrupted: bool = False,
     ) -> None:
-        """Append what a model said; *served* is the model's own name for itself."""
+        """Append what a model said."""
         model = {
             "provider": decision.routing.provider,
-            "model": served,
+            "model": decision.routing.model,
             "restricted": decision.restricted_in_view,
             "interrupted": interrupted,
         }
@@ -256,6 +272,12 @@ class Draft:
                 if pending.call_id in self.state.calls:
                     self.answer_call(pending.call_id, why, is_error=True)
 
+    def add_cost(self, decision: Decision, usage: Usage, cost: Decimal | None) -> None:
+        """Record what one model call used."""
+        run = self.state.run
+        self.state = replace(self.state, run=replace(run, spent=run.spent.plus(usage, cost)))
+        self.note(EventType.COST, cost_payload(decision.routing, usage, cost))
+
     # --- events ------------------------------------------------------------------------------
 
     def context(
@@ -293,7 +315,7 @@ class Draft:
         *again*: the turn did not get to its end and may be asked for once more.
         """
         run = self.state.run
-        over = isinstance(phase, Idle)
+        over, stored = isinstance(phase, Idle), not isinstance(self.base.run.phase, Idle)
         counted = replace(
             run,
             phase=phase,
@@ -303,13 +325,11 @@ class Draft:
             events=run.events + len(self._events),
             references=run.references + len(self._references),
         )
-        stored_input = self.base.input is not None
-        new_input = self.state.input is not self.base.input
+        new_input = not stored or self.state.input is not self.base.input
         self.state = replace(
             self.state,
             run=counted,
             session=replace(self.state.session, updated_at=self.now),
-            input=None if over else self.state.input,
             references=(*self.state.references, *self._references),
         )
         return TurnRecord(
@@ -318,7 +338,7 @@ class Draft:
             run=counted,
             at=self.now,
             input=self.state.input if new_input and not over else None,
-            drop_input=over and stored_input,
+            drop_input=over and stored,
             messages=tuple(self._stored),
             routing=tuple(self._routing),
             references=tuple(self._references),

@@ -1,6 +1,6 @@
 """A message on its way into a session: what was said, its answer, and where its turn speaks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import trio
@@ -15,11 +15,15 @@ from smista.core.records import Session, SessionState
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Envelope:
-    """A client's message. Each is answered exactly once: taken, or refused with an error."""
+    """A client's message. Each is answered exactly once: taken, or refused with an error.
+
+    *leave* tells the session that the reader of *stream* is gone.
+    """
 
     message: Message
     stream: TurnStream
     credentials: Mapping[str, SecretStr] = field(default_factory=dict[str, SecretStr], repr=False)
+    leave: Callable[[], None]
     _answered: trio.Event = field(default_factory=trio.Event)
     _refusal: SmistaError | None = None
 

@@ -1,7 +1,6 @@
 """What every session actor needs of the house, and how long things may take."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -10,6 +9,8 @@ import trio
 from smista.core.ids import new_uuid7
 from smista.ports.journal import Journal
 from smista.ports.provider import Providers
+
+CLIENT_TOOLS = frozenset({"read_file", "write_file", "edit_file", "shell"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """*slots* bounds the turns served at once; *offered_tools* None offers all of the client's."""
+    """*slots* bounds the turns served at once; *offered_tools* are those that clients can run."""
 
     journal: Journal
     providers: Providers
@@ -68,4 +69,4 @@ class Parts:
     clock: Clock = field(default_factory=Clock)
     durations: Durations = field(default_factory=Durations)
     limits: Limits = field(default_factory=Limits)
-    on_crash: Callable[[BaseException], None] | None = None
+    offered_tools: frozenset[str] = CLIENT_TOOLS

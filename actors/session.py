@@ -14,6 +14,7 @@ import trio
 from actors.envelope import Abandon, Envelope, House, Leave, ReaderLeft, TurnEnded
 from actors.parts import Parts
 from actors.turn import Turn
+from smista.core.answers import wrong_answer
 from smista.core.errors import (
     InternalError,
     RouterBusy,
@@ -48,10 +49,16 @@ class SessionActor:
         self._serial = 0
         self._over = False
         self._last_word: SmistaError = StorageUnavailable("the session was closed; send it again")
+        self._freed = trio.lowlevel.ParkingLot()
 
     @property
     def lock(self) -> Lock:
         return self._lock
+
+    async def wait_free(self) -> None:
+        """Return once no turn of the session is served."""
+        while self._lock is not Lock.FREE and not self._over:
+            await self._freed.park()
 
     def tell_nowait(self, said: Envelope | Leave) -> None:
         """Put *said* into the inbox; raises RouterBusy when too much waits there."""
@@ -79,6 +86,8 @@ class SessionActor:
                 self._gone()
                 turns.cancel_scope.cancel(reason="the session sleeps")
         finally:
+            self._over = True
+            self._freed.unpark_all()
             self._gone()
             self._refuse_the_rest()
 
@@ -98,15 +107,23 @@ class SessionActor:
             self._take_back(said)
         told, pause = _told(said), pause_of(self.state.run.phase)
         step = advance(self._lock, pause, told)
-        if step is None:
+        error = refusal(self._lock, pause, told) if step is None else self._wrong(said)
+        if step is None or error is not None:
             if isinstance(said, Envelope):
-                said.refuse(refusal(self._lock, pause, told))
+                said.refuse(error)
             return
         self._lock = step.lock
+        if self._lock is Lock.FREE:
+            self._freed.unpark_all()
         for act in step.acts:
             self._perform(act, said, turns)
         if isinstance(said, Envelope):
             said.take()
+
+    def _wrong(self, said: Envelope | House) -> SmistaError | None:
+        return (
+            wrong_answer(self.state.run.phase, said.message) if isinstance(said, Envelope) else None
+        )
 
     def _stale(self, said: Envelope | House) -> bool:
         match said:

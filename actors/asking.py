@@ -1,0 +1,47 @@
+"""Asking one model, and when to ask again or to ask another."""
+
+import trio
+
+from actors.answer import Answer
+from actors.parts import Parts
+from smista.core.errors import (
+    BadStream,
+    ContextLengthExceeded,
+    MissingProviderCredentials,
+    ModelNotFound,
+    ProviderError,
+    ProviderFailure,
+    ProviderRateLimited,
+    ProviderTimeout,
+    ProviderUnavailable,
+    SmistaError,
+)
+
+_WALKS_ON = (
+    BadStream,
+    ModelNotFound,
+    ProviderFailure,
+    ProviderRateLimited,
+    ProviderTimeout,
+    ProviderUnavailable,
+    MissingProviderCredentials,
+    ContextLengthExceeded,
+)
+
+
+def may_fall_back(error: SmistaError, answer: Answer) -> bool:
+    """Return whether the next candidate may be asked: never after output was shown."""
+    return isinstance(error, _WALKS_ON) and not answer.heard
+
+
+def may_retry(error: ProviderError, answer: Answer, *, tries: int, parts: Parts) -> bool:
+    """Return whether the same model may be asked again after *tries* calls."""
+    return error.retryable and not answer.heard and tries <= parts.limits.retries
+
+
+async def wait_before_retry(error: ProviderError, *, tries: int, parts: Parts) -> None:
+    """Wait with exponential backoff and full jitter, at least as long as the provider asks for."""
+    durations = parts.durations
+    pause = durations.backoff * 2 ** (tries - 1) * parts.clock.jitter()
+    floor = min(error.retry_after or 0.0, durations.retry_after_cap)
+    await trio.sleep(max(pause, floor))

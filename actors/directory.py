@@ -1,0 +1,235 @@
+"""The parent of all session actors: wakes them, contains their faults, lets them sleep.
+
+It is the `Sessions` of the front. What an actor knows is a cache of storage; the directory holds
+no run itself.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import trio
+from smista.core.pipeline import decide
+
+from actors.envelope import Abandon, Envelope, Leave, ReaderLeft
+from actors.parts import Parts
+from actors.session import SessionActor
+from actors.turn import preview_snapshot
+from actors.turn_stream import Reader, TurnStream
+from smista.core.decision import Decision, Refusal
+from smista.core.errors import SessionNotFound, ShuttingDown
+from smista.core.lifecycle import Lock
+from smista.core.model_ref import Catalog, ProviderDescriptor
+from smista.core.records import Session, TraceEvent
+from smista.core.request import ExecuteRequest
+from smista.core.session_views import session_detail
+from smista.ports.journal import CostSum
+from smista.ports.provider import Credentials
+from smista.ports.sessions import Call, TurnReader
+
+log = logging.getLogger("smista.sessions")
+
+
+@asynccontextmanager
+async def open_directory(parts: Parts) -> AsyncIterator["Directory"]:
+    """Own the nursery of all sessions; leaving it cancels what is left of them."""
+    async with trio.open_nursery() as nursery:
+        yield Directory(parts, nursery)
+        nursery.cancel_scope.cancel(reason="the directory closes")
+
+
+class Directory:
+    """Owns the awake sessions, at most one actor each."""
+
+    def __init__(self, parts: Parts, nursery: trio.Nursery) -> None:
+        self._parts = parts
+        self._nursery = nursery
+        self._awake: dict[str, SessionActor] = {}
+        self._waking: dict[str, trio.Event] = {}
+        self._draining = False
+
+    # --- runs --------------------------------------------------------------------------------
+
+    async def tell(self, call: Call) -> TurnReader:
+        """Hand *call* to its session's actor and return the reader of what comes of it."""
+        limits = self._parts.limits
+        stream = TurnStream(limit=limits.stream_events, said_bytes=limits.said_bytes)
+        actor = await self._actor(call.user_id, call.session_id)
+        if self._draining:
+            raise ShuttingDown("the router is shutting down; start it again and repeat the call")
+        leave = partial(actor.whisper, ReaderLeft(stream))
+        envelope = Envelope(
+            message=call.message, stream=stream, credentials=call.credentials, leave=leave
+        )
+        actor.tell_nowait(envelope)
+        try:
+            await envelope.verdict()
+        except trio.Cancelled:
+            stream.detach()
+            leave()
+            raise
+        return Reader(stream, leave)
+
+    async def preview(
+        self, user_id: str, session_id: str, request: ExecuteRequest, credentials: Credentials
+    ) -> Decision:
+        """Return the decision an execute would make now; no lock, no write, no model call."""
+        session = await self._session(user_id, session_id)
+        actor = self._awake.get(session_id)
+        state = actor.state if actor else await self._parts.journal.load(session)
+        snapshot = await preview_snapshot(state, request, credentials, self._parts)
+        match decide(snapshot):
+            case Refusal(error=error):
+                raise error
+            case Decision() as decision:
+                return decision
+
+    async def _actor(self, user_id: str, session_id: str) -> SessionActor:
+        while True:
+            actor = self._awake.get(session_id)
+            if actor is not None:
+                if actor.state.session.user_id != user_id:
+                    raise _unknown()
+                return actor
+            waking = self._waking.get(session_id)
+            if waking is None:
+                await self._wake(user_id, session_id)
+            else:
+                await waking.wait()
+
+    async def _wake(self, user_id: str, session_id: str) -> None:
+        """Load a session and start its actor; whoever asks meanwhile waits for this."""
+        waking = self._waking[session_id] = trio.Event()
+        try:
+            session = await self._session(user_id, session_id)
+            state = await self._parts.journal.load(session)
+            actor = SessionActor(state, self._parts, partial(self._forget, session_id))
+            self._awake[session_id] = actor
+            self._nursery.start_soon(self._host, actor)
+        finally:
+            del self._waking[session_id]
+            waking.set()
+
+    def _forget(self, session_id: str) -> None:
+        self._awake.pop(session_id, None)
+
+    async def _host(self, actor: SessionActor) -> None:
+        """Run one actor. A fault in it ends here: its run is answered, all others go on."""
+        try:
+            await actor.serve()
+        except Exception:  # the one place where a session's bug is contained
+            log.exception("session %s failed and was closed", actor.state.session.id)
+
+    async def _session(self, user_id: str, session_id: str, *, archived: bool = False) -> Session:
+        session = await self._parts.journal.session(user_id, session_id)
+        if session is None or (session.archived_at is not None and not archived):
+            raise _unknown()
+        return session
+
+    # --- sessions ----------------------------------------------------------------------------
+
+    async def create(
+        self, user_id: str, *, title: str, scope: str | None, key_id: str | None
+    ) -> Session:
+        now = self._parts.clock.now()
+        session = Session(
+            id=self._parts.clock.new_id(),
+            user_id=user_id,
+            title=title,
+            scope=scope,
+            key_id=key_id,
+            created_at=now,
+            updated_at=now,
+        )
+        await self._parts.journal.create_session(session)
+        return session
+
+    async def list(
+        self, user_id: str, *, scope: str | None, title: str | None
+    ) -> tuple[Session, ...]:
+        return await self._parts.journal.sessions(user_id, scope=scope, title=title)
+
+    async def fetch(self, user_id: str, session_id: str) -> dict[str, Any]:
+        session = await self._session(user_id, session_id)
+        return session_detail(await self._parts.journal.load(session, messages=None))
+
+    async def update(
+        self, user_id: str, session_id: str, *, title: str | None, archived: bool | None
+    ) -> Session:
+        session = await self._session(user_id, session_id, archived=True)
+        now = self._parts.clock.now()
+        was = session.archived_at
+        archived_at = was if archived is None else ((was or now) if archived else None)
+        updated = replace(
+            session,
+            title=session.title if title is None else title,
+            archived_at=archived_at,
+            updated_at=now,
+        )
+        if was is None and archived_at is not None:
+            await self._leave(user_id, session_id, updated)
+        else:
+            await self._parts.journal.update_session(updated)
+        return updated
+
+    async def delete(self, user_id: str, session_id: str) -> None:
+        session = await self._session(user_id, session_id, archived=True)
+        await self._leave(user_id, session.id, None)
+
+    async def _leave(self, user_id: str, session_id: str, update: Session | None) -> None:
+        """Have the session's own actor archive or delete it, so that no turn writes beside it."""
+        archived = await self._session(user_id, session_id, archived=True)
+        if archived.archived_at is not None:
+            await self._parts.journal.delete_session(session_id)
+            return
+        leave = Leave(update)
+        (await self._actor(user_id, session_id)).tell_nowait(leave)
+        await leave.wait()
+
+    async def trace(
+        self, user_id: str, session_id: str, *, offset: int, limit: int
+    ) -> tuple[TraceEvent, ...]:
+        await self._session(user_id, session_id)
+        return await self._parts.journal.trace(session_id, offset=offset, limit=limit)
+
+    async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]:
+        await self._session(user_id, session_id)
+        return await self._parts.journal.usage(session_id)
+
+    # --- the house ---------------------------------------------------------------------------
+
+    def providers(self) -> tuple[ProviderDescriptor, ...]:
+        return self._parts.providers.descriptors()
+
+    async def models(self, credentials: Credentials, *, deadline: float) -> Catalog:
+        return await self._parts.providers.catalog(credentials, deadline=deadline)
+
+    async def drain(self, *, grace: float, settle: float) -> None:
+        """Refuse new work, give turns *grace* s, then interrupt them at their checkpoints.
+
+        Returns when no turn is served any more, or *settle* seconds after the interruption.
+        """
+        self._draining = True
+        with trio.move_on_after(grace):
+            await self._quiet()
+            return
+        for actor in self._awake.values():
+            actor.whisper(Abandon())
+        with trio.move_on_after(settle):
+            await self._quiet()
+
+    async def _quiet(self) -> None:
+        for actor in list(self._awake.values()):
+            await actor.wait_free()
+
+    @property
+    def busy(self) -> int:
+        """How many turns are being served now."""
+        return sum(actor.lock is not Lock.FREE for actor in self._awake.values())
+
+
+def _unknown() -> SessionNotFound:
+    return SessionNotFound("no such session; list yours with GET /api/v1/sessions")

@@ -1,0 +1,441 @@
+"""One turn: take the message, decide, ask the model, mediate its tools, commit, then end.
+
+A turn is a task of its session's actor. Whatever happens in it, `run` returns exactly one ending,
+and the client is told of nothing that has not been committed before.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import NamedTuple
+
+import trio
+from smista.core.mediation import announced
+from smista.core.pipeline import decide
+from smista.core.views import (
+    classification_payload,
+    classification_view,
+    context_view,
+    refusal_payload,
+    routing_payload,
+    routing_view,
+)
+
+from actors.answer import Answer
+from actors.asking import may_fall_back, may_retry, wait_before_retry
+from actors.calls import mediate_call, take_result
+from actors.draft import Draft
+from actors.envelope import Envelope
+from actors.parts import Parts
+from actors.reading import for_prompt, grown_kinds, newest_text, touched
+from actors.slots import slot
+from smista.core.decision import Decision, Refusal
+from smista.core.errors import (
+    InvalidRequest,
+    NotBuilt,
+    ProviderError,
+    ProviderUnavailable,
+    ShuttingDown,
+    SmistaError,
+    StorageError,
+    StorageUnavailable,
+    Superseded,
+)
+from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, failed
+from smista.core.history import Call, Role
+from smista.core.ids import run_ms
+from smista.core.intents import Mode, TaskIntent
+from smista.core.lifecycle import Lock, allowed_continuations, pause_of
+from smista.core.messages import Break, Execute, Inject, ToolResults
+from smista.core.model_ref import ModelRef
+from smista.core.phase import AwaitingTool, Idle, PendingCall, Phase
+from smista.core.prices import call_cost
+from smista.core.records import EventType, SessionState
+from smista.core.request import ExecuteRequest
+from smista.core.session_views import tool_request, trace_id
+from smista.core.snapshot import Attempt, Snapshot
+from smista.core.stream import Usage
+from smista.core.totals import Totals
+from smista.ports.provider import Credentials
+
+Outcome = tuple[SessionState | None, TurnEnd]
+
+
+async def preview_snapshot(
+    state: SessionState, request: ExecuteRequest, credentials: Credentials, parts: Parts
+) -> Snapshot:
+    """Return the snapshot that an execute of *request* would decide on in its first turn."""
+    draft = Draft(state, parts.clock.now())
+    draft.begin_run(parts.clock.new_id(), request)
+    draft.add_user(request.input.text)
+    return await take_snapshot(draft, credentials, request.input.command, (), parts)
+
+
+async def take_snapshot(
+    draft: Draft,
+    credentials: Credentials,
+    command: TaskIntent | None,
+    passed_over: tuple[Attempt, ...],
+    parts: Parts,
+) -> Snapshot:
+    """Return all that the next decision may read; asks the catalog, and nothing else."""
+    request = draft.input.request
+    preferences = request.local_preferences
+    catalog = await parts.providers.catalog(
+        credentials,
+        local_only=preferences.local_only or preferences.no_network,
+        deadline=parts.durations.catalog,
+    )
+    state = draft.state
+    return Snapshot(
+        request=request,
+        text=newest_text(state),
+        run_id=state.run.run_id,
+        command=command if draft.first_call else None,
+        history=for_prompt(state.messages),
+        models=catalog.models,
+        unavailable=catalog.unavailable,
+        credentials=frozenset(credentials),
+        touched_paths=touched(state),
+        grown_kinds=grown_kinds(state),
+        plan_mode=draft.input.plan_active,
+        failed=passed_over,
+        spent=state.run.spent.cost,
+        max_context_bytes=parts.limits.context_bytes,
+        offered_tools=parts.offered_tools,
+    )
+
+
+class Spent(NamedTuple):
+    """What one model call used, and by which decision it was made."""
+
+    decision: Decision
+    usage: Usage
+    cost: Decimal | None
+
+
+class Turn:
+    """Serves *inputs* (one message, or several injects) on top of *state*.
+
+    *why* tells, at any moment, what the session's lock says: after a cancel, the reason for it.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[Envelope, ...],
+        state: SessionState,
+        parts: Parts,
+        *,
+        why: Callable[[], Lock],
+    ) -> None:
+        self.scope = trio.CancelScope()
+        self.stream = inputs[-1].stream
+        self._inputs = inputs
+        self._parts = parts
+        self._why = why
+        self._draft = Draft(state, parts.clock.now())
+        self._command: TaskIntent | None = None
+        self._decision: Decision | None = None
+        self._answer: Answer | None = None
+        self._spent: list[Spent] = []
+
+    @classmethod
+    async def break_off(cls, state: SessionState, parts: Parts) -> SessionState:
+        """End the pause that *state* is in, as a break does; return what storage then holds."""
+        draft = Draft(state, parts.clock.now())
+        draft.cancel_pending("cancelled: the session was archived")
+        await parts.journal.record_turn(draft.record(Idle()))
+        return draft.state
+
+    def say(self, ending: TurnEnd) -> None:
+        """Put the turn's last event, unless it was said already."""
+        if not self.stream.ended:
+            self.stream.put(ending)
+
+    async def run(self) -> Outcome:
+        """Serve the turn; return the state that storage then holds, and the turn's ending."""
+        for earlier in self._inputs[:-1]:
+            earlier.stream.put(failed(Superseded("newer input took this turn's place")))
+        outcome: Outcome | None = None
+        with self.scope:
+            try:
+                self._take_inputs()
+                outcome = await self._drive()
+            except SmistaError as error:
+                outcome = await self._fail(error)
+        if outcome is None:
+            outcome = await self._settle()
+        return outcome
+
+    # --- the message -------------------------------------------------------------------------
+
+    def _take_inputs(self) -> None:
+        for envelope in self._inputs:
+            match envelope.message:
+                case Execute(request=request):
+                    after = run_ms(self._draft.run_id) if self._draft.run_id else -1
+                    self._draft.begin_run(self._parts.clock.new_id(after_ms=after), request)
+                    self._draft.add_user(request.input.text)
+                    self._command = request.input.command
+                case ToolResults(data=data):
+                    modes = self._pending_modes()
+                    for result in data.results:
+                        take_result(self._draft, result, modes[result.call_id])
+                case Inject(data=data):
+                    self._draft.cancel_pending("cancelled: the user gave new input instead")
+                    for message in data.messages:
+                        self._draft.add_user(message.text)
+                        self._command = message.command
+                case Break():
+                    self._draft.cancel_pending("cancelled by the user")
+                case _:
+                    raise NotBuilt(f"{envelope.told.value} is not served by this router yet")
+
+    def _pending_modes(self) -> dict[str, Mode]:
+        phase = self._draft.state.run.phase
+        calls = phase.calls if isinstance(phase, AwaitingTool) else ()
+        return {call.call_id: call.mode for call in calls}
+
+    # --- the way through ---------------------------------------------------------------------
+
+    async def _drive(self) -> Outcome:
+        match self._inputs[-1].message:
+            case Break():
+                return await self._commit(Idle(), self._idle())
+            case Inject():  # the way out of a run never waits for a place
+                return await self._think()
+            case _:
+                async with slot(self._parts.slots, patience=self._parts.durations.slot_wait):
+                    return await self._think()
+
+    async def _think(self) -> Outcome:
+        """Ask models until one pauses the run or is done."""
+        while True:
+            decision, answer = await self._ask()
+            pending = self._keep(decision, answer)
+            if pending:
+                return await self._await_tools(pending)
+            if not answer.calls:
+                return await self._complete(decision, answer)
+
+    async def _ask(self) -> tuple[Decision, Answer]:
+        """Ask the routed model, then its fallbacks; each is decided, and finalized, anew."""
+        passed_over: tuple[Attempt, ...] = ()
+        while True:
+            decision = await self._decide(passed_over)
+            answer = self._begin_call(decision)
+            try:
+                await self._ask_model(decision, answer)
+            except ProviderError as error:
+                if not may_fall_back(error, answer):
+                    raise
+                tried = ModelRef(decision.routing.provider, decision.routing.model)
+                failure = Attempt(model=tried, code=error.code, reason=error.message)
+                passed_over = (*passed_over, failure)
+            else:
+                return decision, answer
+
+    async def _decide(self, passed_over: tuple[Attempt, ...]) -> Decision:
+        snapshot = await take_snapshot(
+            self._draft, self._inputs[-1].credentials, self._command, passed_over, self._parts
+        )
+        decided = decide(snapshot)
+        self._draft.now = self._parts.clock.now()
+        match decided:
+            case Refusal():
+                self._note_refusal(decided)
+                raise decided.error
+            case Decision():
+                self._note(decided, again=bool(passed_over))
+                return decided
+
+    def _begin_call(self, decision: Decision) -> Answer:
+        limit = self._parts.limits.model_calls
+        if self._draft.model_calls >= limit:
+            raise InvalidRequest(f"the run made {limit} model calls; send a new task to go on")
+        self._draft.begin_model_call()
+        self._decision = decision
+        self._answer = Answer(self.stream, announced(decision))
+        self.stream.open()
+        return self._answer
+
+    async def _ask_model(self, decision: Decision, answer: Answer) -> None:
+        """Ask one model, again if its fault may pass; what it used is noted in any case."""
+        tries = 1
+        while True:
+            try:
+                await self._listen(decision, answer)
+            except ProviderError as error:
+                self._spend(decision, answer)
+                if not may_retry(error, answer, tries=tries, parts=self._parts):
+                    raise
+                await wait_before_retry(error, tries=tries, parts=self._parts)
+                tries += 1
+                answer.forget()
+            else:
+                self._spend(decision, answer)
+                return
+
+    async def _listen(self, decision: Decision, answer: Answer) -> None:
+        provider = self._parts.providers.provider(decision.routing.provider)
+        if provider is None:
+            raise ProviderUnavailable(f"{decision.routing.provider} left the registry")
+        key = self._inputs[-1].credentials.get(decision.routing.provider)
+        async with provider.open_stream(decision.prompt, key=key) as events:
+            async for event in events:
+                answer.hear(event, self._draft.new_id)
+                if self.stream.full:
+                    await self._wait_for_reader()
+
+    async def _wait_for_reader(self) -> None:
+        # A slow reader slows its own model, and nobody else; one that is stuck counts as gone.
+        if not await self.stream.room(patience=self._parts.durations.reader_stall):
+            self.stream.detach()
+            self._inputs[-1].leave()
+
+    # --- what it leaves ----------------------------------------------------------------------
+
+    def _note(self, decision: Decision, *, again: bool) -> None:
+        draft = self._draft
+        draft.add_routing(decision)
+        if not again:
+            draft.note(EventType.CLASSIFICATION, classification_payload(decision.classification))
+        draft.note(EventType.ROUTING_DECISION, routing_payload(decision.routing))
+        draft.add_selection(decision.items)
+
+    def _note_refusal(self, refusal: Refusal) -> None:
+        """Place the events of a failed route at the route's primary; without one, drop them."""
+        primary, draft = refusal.primary, self._draft
+        intent = refusal.classification.intent
+        if primary is None:
+            draft.context(intent, "", "", None)
+        else:
+            draft.context(intent, primary.provider, primary.model, refusal.matched_rule)
+        draft.note(EventType.CLASSIFICATION, classification_payload(refusal.classification))
+        draft.note(EventType.ROUTING_DECISION, refusal_payload(refusal))
+        draft.add_selection(refusal.items)
+
+    def _spend(self, decision: Decision, answer: Answer) -> None:
+        """Note what the call used, once; the client hears of it too."""
+        usage, answer.usage = answer.usage, None
+        if usage is None:
+            return
+        spent = Spent(decision, usage, call_cost(usage, decision.descriptor))
+        self._spent.append(spent)
+        self._draft.add_cost(decision, usage, spent.cost)
+        self.stream.put(UsageEvent(Totals().plus(usage, spent.cost).view()))
+
+    def _keep(self, decision: Decision, answer: Answer) -> tuple[PendingCall, ...]:
+        """Keep what the model said, and decide on its calls; return those for the client."""
+        draft = self._draft
+        draft.now = self._parts.clock.now()
+        calls = tuple(
+            Call(
+                call_id=answer.call_ids[ended.index],
+                provider_call_id=ended.id or answer.call_ids[ended.index],
+                name=ended.name,
+                arguments=ended.arguments.strip() or "{}",
+            )
+            for ended in answer.calls
+        )
+        draft.add_assistant(answer.text, calls, decision)
+        mediated = [mediate_call(draft, decision, call, cut=answer.cut) for call in calls]
+        self._answer = None
+        return tuple(pending for pending in mediated if pending is not None)
+
+    async def _await_tools(self, pending: tuple[PendingCall, ...]) -> Outcome:
+        state = self._draft.state
+        requests = [tool_request(state.calls[p.call_id], p) for p in pending]
+        for request in requests:
+            self.stream.put(ToolCallRequested(request))
+        data = {"tool_requests": [r.body() for r in requests], "trace_id": trace_id(state)}
+        phase = AwaitingTool(pending)
+        allowed = allowed_continuations(pause_of(phase))
+        return await self._commit(phase, TurnEnd(Status.AWAITING_TOOL, data, allowed))
+
+    async def _complete(self, decision: Decision, answer: Answer) -> Outcome:
+        routing = decision.routing
+        message = {
+            "role": Role.ASSISTANT.value,
+            "content": answer.text,
+            "provider": routing.provider,
+            "model": routing.model,
+        }
+        data = {
+            "message": message,
+            "classification": classification_view(decision.classification),
+            "routing": routing_view(routing),
+            "context": context_view(decision.items),
+            "usage": self._draft.state.run.spent.view(),
+            "trace_id": trace_id(self._draft.state),
+        }
+        if answer.cut:
+            data["message"] = {**message, "finish": "length"}
+        return await self._commit(Idle(), TurnEnd(Status.COMPLETED, data))
+
+    def _idle(self) -> TurnEnd:
+        return TurnEnd(Status.IDLE, {"trace_id": trace_id(self._draft.state)})
+
+    # --- the end -----------------------------------------------------------------------------
+
+    async def _commit(self, phase: Phase, ending: TurnEnd, *, again: bool = False) -> Outcome:
+        """Make the turn durable; only then may *ending* be told."""
+        self._draft.now = self._parts.clock.now()
+        record = self._draft.record(phase, again=again)
+        with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
+            await self._parts.journal.record_turn(record)
+        return self._draft.state, ending
+
+    async def _fail(self, error: SmistaError) -> Outcome:
+        """End the run in *error*, keeping what was said."""
+        if isinstance(error, StorageError):
+            return None, failed(error)
+        self._keep_partial()
+        try:
+            return await self._commit(Idle(), failed(error))
+        except StorageError as broken:
+            return None, failed(broken)
+
+    async def _settle(self) -> Outcome:
+        """Commit a cancelled turn as the session's lock demands, and say how it ended."""
+        lock = self._why()
+        with trio.move_on_after(self._parts.durations.settle, shield=True):
+            try:
+                if lock is Lock.ABANDONED:
+                    return await self._settle_at_checkpoint()
+                self._keep_partial()
+                if lock is Lock.SUPERSEDED:
+                    ending = failed(Superseded("new input took this turn's place"))
+                    return await self._commit(Idle(), ending)
+                return await self._commit(Idle(), self._idle())
+            except StorageError as broken:
+                return None, failed(broken)
+        return None, failed(StorageUnavailable("the turn's last write did not end in time"))
+
+    async def _settle_at_checkpoint(self) -> Outcome:
+        """Keep what was said and spent; the run stays where it was, to be continued."""
+        ending = failed(ShuttingDown("the turn was interrupted; send the same message again"))
+        base = self._draft.base
+        if isinstance(base.run.phase, Idle):
+            self._keep_partial()
+            return await self._commit(Idle(), ending)
+        partial, decision, spent = self._partial(), self._decision, self._spent
+        self._draft = Draft(base, self._parts.clock.now())
+        for decided, usage, cost in spent:
+            self._draft.add_routing(decided)
+            self._draft.add_cost(decided, usage, cost)
+        if decision is not None and partial:
+            self._draft.add_routing(decision)
+            self._draft.add_assistant(partial, (), decision, interrupted=True)
+        return await self._commit(base.run.phase, ending, again=True)
+
+    def _partial(self) -> str:
+        return self._answer.text if self._answer is not None else ""
+
+    def _keep_partial(self) -> None:
+        """Append what the interrupted model had said, with what it had used."""
+        if self._answer is None or self._decision is None:
+            return
+        self._spend(self._decision, self._answer)
+        if self._answer.text:
+            self._draft.add_assistant(self._answer.text, (), self._decision, interrupted=True)
+        self._answer = None
