@@ -1,0 +1,151 @@
+"""The chunks of one Chat Completions answer → events. Chunks are objects here, not bytes."""
+
+from typing import Any, Final
+
+from smista.core.errors import ProviderFailure
+from smista.core.stream import (
+    Finish,
+    ReasoningDelta,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+)
+from smista.providers.chat_usage import ChatUsage
+from smista.providers.faults import bad_stream, classify, read_complaint
+from smista.providers.json_values import is_list, is_object, items, member, text
+from smista.providers.masking import Mask
+from smista.providers.text_pairs import TextPairs
+from smista.providers.tool_calls import ToolCalls, TooManyCalls
+
+_FINISHES: Final = {
+    "length": Finish.LENGTH,
+    "max_tokens": Finish.LENGTH,
+    "content_filter": Finish.REFUSAL,
+    "refusal": Finish.REFUSAL,
+}
+
+
+class ChatTurn:
+    """What has been said so far. Its methods raise ProviderError when the answer is spoilt."""
+
+    def __init__(self, *, provider: str, calls: int, mask: Mask) -> None:
+        self._provider = provider
+        self._limit = calls
+        self._mask = mask
+        self._calls = ToolCalls(limit=calls)
+        self._text = TextPairs()
+        self._reasoning = TextPairs()
+        self._usage = ChatUsage()
+        self._model = ""
+        self._finish = ""
+        self._refused = False
+        self._said = False
+        self._begun = False
+
+    def read(self, chunk: dict[str, Any], *, event: str = "") -> list[StreamEvent]:
+        """Take one chunk. Raises ProviderError for an error object."""
+        self._complain(chunk, event)
+        self._model = self._model or text(chunk.get("model"))
+        choice = _first_choice(chunk)
+        self._finish = text(member(choice, "finish_reason")) or self._finish
+        # Usage may come without any choice, after the finish reason; that report is the last.
+        self._usage.read(chunk.get("usage"), final=choice is None or bool(self._finish))
+        if choice is None:
+            return []
+        self._begun = True
+        return self._delta(self._part(choice))
+
+    def end(self, *, explicit: bool) -> list[StreamEvent]:
+        """Return the last events. *explicit*: the server said that this is the end.
+
+        Raises ProviderError if there is no answer, or only the beginning of one.
+        """
+        if not explicit and not self._finish and self._begun:
+            raise bad_stream(self._provider, "truncated_stream", "the answer ended in the middle")
+        if not self._finish and not self._said:
+            raise bad_stream(self._provider, "empty_response", "the answer is empty")
+        if self._finish == "error":
+            message = f"{self._provider} gave up in the middle of its answer"
+            raise ProviderFailure(message, kind="upstream_error", provider=self._provider)
+        end = StreamEnd(finish=self._reason(), model=self._model or None)
+        return [*self._rests(), *self._calls.end(), *self.usage(), end]
+
+    def usage(self) -> list[StreamEvent]:
+        total = self._usage.total()
+        return [] if total is None else [total]
+
+    def _complain(self, chunk: dict[str, Any], event: str) -> None:
+        named = event == "error" or "error" in (chunk.get("type"), chunk.get("object"))
+        if chunk.get("error") or named:
+            raise classify(read_complaint(self._provider, None, chunk, self._mask))
+
+    def _part(self, choice: dict[str, Any]) -> Any:
+        # Some servers repeat the whole message at the end; it counts if nothing came before.
+        delta = choice.get("delta")
+        return delta if is_object(delta) or self._said else choice.get("message")
+
+    def _delta(self, delta: Any) -> list[StreamEvent]:
+        thought = self._reasoning.join(_reasoning(delta))
+        said = self._text.join(_content(delta) + self._refusal(delta))
+        events: list[StreamEvent] = []
+        if thought:
+            events.append(ReasoningDelta(text=thought))
+        if said:
+            events.append(TextDelta(text=said))
+        events += self._tools(delta)
+        self._said = self._said or bool(events) or bool(self._calls)
+        return events
+
+    def _refusal(self, delta: Any) -> str:
+        refusal = text(member(delta, "refusal"))
+        self._refused = self._refused or bool(refusal)
+        return refusal
+
+    def _tools(self, delta: Any) -> list[StreamEvent]:
+        function = member(delta, "function_call")
+        older = [{"index": 0, "function": function}] if is_object(function) else []
+        try:
+            return self._calls.read(items(member(delta, "tool_calls")) or older)
+        except TooManyCalls:
+            what = f"the answer holds more than {self._limit} tool calls"
+            raise bad_stream(self._provider, "too_many_calls", what) from None
+
+    def _rests(self) -> list[StreamEvent]:
+        thought, said = self._reasoning.rest(), self._text.rest()
+        return [
+            *([ReasoningDelta(text=thought)] if thought else []),
+            *([TextDelta(text=said)] if said else []),
+        ]
+
+    def _reason(self) -> Finish:
+        if self._refused or self._finish in _FINISHES:
+            return _FINISHES.get(self._finish, Finish.REFUSAL)
+        if self._calls:  # whatever word the server used
+            return Finish.TOOL_CALLS
+        return Finish.STOP if self._finish else Finish.INFERRED
+
+
+def _first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
+    choices = filter(is_object, items(chunk.get("choices")))
+    return next((choice for choice in choices if choice.get("index") in (0, None)), None)
+
+
+def _content(delta: Any) -> str:
+    content = member(delta, "content")
+    if is_list(content):
+        return "".join(text(member(part, "text")) for part in content)
+    return text(content)
+
+
+def _reasoning(delta: Any) -> str:
+    named = text(member(delta, "reasoning_content")) or text(member(delta, "reasoning"))
+    if named:
+        return named
+    details = "".join(
+        text(member(part, "text")) for part in items(member(delta, "reasoning_details"))
+    )
+    return details or "".join(
+        text(member(inner, "text"))
+        for part in items(member(delta, "content"))
+        for inner in items(member(part, "thinking"))
+    )
