@@ -1,0 +1,210 @@
+"""Journal in memory: the same rows as on SurrealDB, kept in a dict. Gone when the process ends."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import trio
+
+from smista.core.errors import StorageError
+from smista.core.model_ref import plain
+from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+from smista.ports.journal import CostSum, IdempotencyRecord
+from smista.storage import rows, states
+from smista.storage.packing import TOKENS, page
+from smista.storage.rows import Row, Unit, ref
+from smista.storage.turns import turn_unit
+from smista.storage.values import Ref, clean, clean_text
+
+
+class MemoryJournal:
+    """A journal that forgets; see smista.ports.journal.Journal.
+
+    Writes are whole by nature. *rows*: where to keep them, for who wants to look or to go on.
+    """
+
+    def __init__(self, rows: dict[Ref, Row] | None = None) -> None:
+        self._rows: dict[Ref, Row] = {} if rows is None else rows
+
+    async def add_user(self, user: User) -> None:
+        await self._put(rows.user_row(user))
+
+    async def user(self, user_id: str) -> User | None:
+        found = await self._row(ref("user", user_id))
+        return None if found is None else rows.user_from(found)
+
+    async def add_token(self, token: AuthToken) -> None:
+        await self._put(rows.token_row(token))
+
+    async def token(self, token_id: str) -> AuthToken | None:
+        found = await self._row(ref("auth_token", token_id))
+        return None if found is None else rows.token_from(found)
+
+    async def revoke_token(self, token_id: str, *, at: datetime) -> None:
+        await trio.lowlevel.checkpoint()
+        address = ref("auth_token", token_id)
+        if address in self._rows:
+            self._change(address, revoked_at=clean(at))
+
+    async def create_session(self, session: Session) -> None:
+        await self._put(rows.session_row(session))
+
+    async def session(self, user_id: str, session_id: str) -> Session | None:
+        found = await self._row(ref("session", session_id))
+        if found is None or found["user"] != ref("user", user_id):
+            return None
+        return rows.session_from(found)
+
+    async def sessions(
+        self, user_id: str, *, scope: str | None = None, title: str | None = None
+    ) -> tuple[Session, ...]:
+        await trio.lowlevel.checkpoint()
+        part = None if title is None else clean_text(title).lower()
+        exact = None if scope is None else clean_text(scope)
+        found = [
+            row
+            for row in self._table("session")
+            if row["user"] == ref("user", user_id)
+            and (exact is None or row.get("scope") == exact)
+            and (part is None or part in row.get("title", "").lower())
+        ]
+        found.sort(key=lambda row: (row["updated_at"], str(row["id"].key)), reverse=True)
+        return tuple(rows.session_from(row) for row in found)
+
+    async def update_session(self, session: Session) -> None:
+        await trio.lowlevel.checkpoint()
+        changed = rows.session_row(session)
+        self._demand(changed["id"])
+        names = ("title", "archived_at", "updated_at")
+        self._change(changed["id"], **{name: changed.get(name) for name in names})
+
+    async def delete_session(self, session_id: str) -> None:
+        await trio.lowlevel.checkpoint()
+        session = ref("session", session_id)
+        owned = {address for address, row in self._rows.items() if row.get("session") == session}
+        owned |= {Ref(f"{address.table}_content", address.key) for address in owned}
+        for address in (*owned, session):
+            self._rows.pop(address, None)
+
+    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+        await trio.lowlevel.checkpoint()
+        run = self._rows.get(ref("session_run_state", session.id))
+        end = run["messages"] if run else 0
+        first = 0 if messages is None else max(0, end - messages)
+        references = (run["run_references"], run["references"]) if run else (0, 0)
+        stored = states.StoredState(
+            run=run,
+            input=self._rows.get(ref("session_run_input", session.id)),
+            input_content=self._rows.get(ref("session_run_input_content", session.id)),
+            messages=self._span("session_message", session.id, first, end),
+            contents=self._span("session_message_content", session.id, first, end),
+            references=self._span("session_context_reference", session.id, *references),
+        )
+        kept = states.messages_from(stored)
+        named = [call.call_id for message in kept for call in message.calls]
+        called = states.StoredCalls(
+            calls=self._named("session_tool_call", named),
+            contents=self._named("session_tool_call_content", named),
+            diffs=self._named("session_diff", named),
+            bodies=self._named("session_diff_content", named),
+        )
+        return states.state_from(session, stored, kept, called)
+
+    async def record_turn(
+        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
+    ) -> None:
+        await trio.lowlevel.checkpoint()
+        unit = turn_unit(record, answered)
+        session = ref("session", record.session_id)
+        self._demand(session)
+        self._apply(unit)
+        self._change(session, updated_at=record.at)
+
+    async def trace(
+        self, session_id: str, *, offset: int = 0, limit: int = 50
+    ) -> tuple[TraceEvent, ...]:
+        await trio.lowlevel.checkpoint()
+        span = (session_id, 0, offset + limit)
+        events = self._span("trace_event", *span)
+        return page(events, self._span("trace_event_content", *span), offset, limit)
+
+    async def usage(self, session_id: str) -> tuple[CostSum, ...]:
+        await trio.lowlevel.checkpoint()
+        groups: dict[tuple[str, str, str], list[Row]] = {}
+        session = ref("session", session_id)
+        for row in self._table("trace_event"):
+            if row["session"] == session and "requests" in row:
+                group = row["cost_provider"], row["cost_model"], row["task_type"]
+                groups.setdefault(group, []).append(row)
+        return tuple(_cost_sum(*group, found) for group, found in sorted(groups.items()))
+
+    async def idempotency(
+        self, user_id: str, session_id: str, route: str, key: str
+    ) -> IdempotencyRecord | None:
+        found = await self._row(rows.answer_ref(user_id, session_id, route, key))
+        return None if found is None else rows.answer_from(found)
+
+    async def unlock(self) -> int:
+        await trio.lowlevel.checkpoint()
+        locked = [row["id"] for row in self._table("session_run_state") if "active" in row]
+        for address in locked:
+            self._change(address, active=None)
+        return len(locked)
+
+    async def _put(self, row: Row) -> None:
+        await trio.lowlevel.checkpoint()
+        self._apply(Unit(puts=(row,)))
+
+    async def _row(self, address: Ref) -> Row | None:
+        await trio.lowlevel.checkpoint()
+        return self._rows.get(address)
+
+    def _apply(self, unit: Unit) -> None:
+        new = (row for table in unit.inserts.values() for row in table)
+        self._rows.update((row["id"], row) for row in (*new, *unit.puts))
+
+    def _change(self, address: Ref, **columns: Any) -> None:
+        merged = {**self._rows[address], **columns}
+        self._rows[address] = {k: v for k, v in merged.items() if v is not None}
+
+    def _demand(self, session: Ref) -> None:
+        if session not in self._rows:
+            raise StorageError("the session is gone; nothing was written")
+
+    def _table(self, table: str) -> list[Row]:
+        return [row for address, row in self._rows.items() if address.table == table]
+
+    def _span(self, table: str, session_id: str, first: int, end: int) -> list[Row]:
+        session = rows.key(session_id)
+        found = [row for row in self._table(table) if row["id"].key[0] == session]
+        inside = (row for row in found if first <= row["id"].key[1] < end)
+        return sorted(inside, key=lambda row: row["id"].key[1])
+
+    def _named(self, table: str, ids: Iterable[str]) -> dict[str, Row]:
+        found = (self._rows.get(ref(table, each)) for each in ids)
+        return states.by_key(row for row in found if row is not None)
+
+
+def _cost_sum(provider: str, model: str, task_type: str, found: Sequence[Row]) -> CostSum:
+    tokens = {
+        name: sum(row[name] for row in found if name in row)
+        for name in TOKENS
+        if any(name in row for row in found)
+    }
+    costs = [row["cost"] for row in found if "cost" in row]
+    return CostSum(
+        provider=provider,
+        model=model,
+        task_type=task_type,
+        requests=sum(row["requests"] for row in found),
+        cost=plain(sum(costs, Decimal(0))) if costs else None,
+        **tokens,
+    )
+
+
+@asynccontextmanager
+async def open_memory() -> AsyncGenerator[MemoryJournal]:
+    """Open a journal in memory, the way open_surreal() opens one that lasts."""
+    yield MemoryJournal()

@@ -1,0 +1,205 @@
+"""Values ⇄ rows of users, tokens, sessions and keyed answers, and the pieces all rows share. Pure.
+
+A row is a dict of columns; an absent column is an absent value (or False). Nested payloads are
+JSON text: the engine reads and writes text several times faster than objects.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from smista.core.errors import StorageError
+from smista.core.records import AuthToken, Session, User
+from smista.core.secret import Envelope, Plain, Sealed, SecretContent
+from smista.ports.journal import IdempotencyRecord
+from smista.storage.values import Key, Ref, clean
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Rows that commit together.
+
+    *inserts* are new rows by table, merged with those of other units; *puts* are written over what
+    is there, in order and after the inserts, so the last one makes the unit exist. *session*, if
+    given, must exist and gets *touched* as its `updated_at` just before that last put.
+    """
+
+    inserts: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])
+    puts: Sequence[Row] = ()
+    session: Ref | None = None
+    touched: datetime | None = None
+
+
+def key(text: str) -> UUID | str:
+    """Return the key that *text* names: a UUID where it is one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return text
+
+
+def ref(table: str, text: str) -> Ref:
+    return Ref(table, key(text))
+
+
+def row(address: Ref, /, **columns: Any) -> dict[str, Any]:
+    """Return the cleaned row at *address*; None and False are left out."""
+    present = {k: clean(v) for k, v in columns.items() if v is not None and v is not False}
+    return {"id": address, **present}
+
+
+def json_text(value: Any) -> str:
+    """Return *value* as compact JSON, cleaned first: escapes would hide what clean() must see."""
+    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def by_table(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    tables: dict[str, list[Row]] = {}
+    for each in rows:
+        tables.setdefault(each["id"].table, []).append(each)
+    return tables
+
+
+def secret_object(content: SecretContent) -> dict[str, Any]:
+    """Return the seed's object for *content*."""
+    match content:
+        case Plain(text):
+            return {"Plaintext": text}
+        case Sealed(envelope):
+            return {"Encrypted": envelope.model_dump()}
+
+
+def secret_text(content: SecretContent | None) -> str | None:
+    return None if content is None else json_text(secret_object(content))
+
+
+def secret_from(stored: Mapping[str, Any]) -> SecretContent:
+    match stored:
+        case {"Plaintext": str(text)}:
+            return Plain(text)
+        case {"Encrypted": envelope}:
+            return Sealed(Envelope.model_validate(envelope))
+        case _:
+            raise StorageError("stored content is damaged; restore a backup")
+
+
+def secret_from_text(text: str | None) -> SecretContent | None:
+    return None if text is None else secret_from(json.loads(text))
+
+
+def key_text(address: Ref) -> str:
+    return str(address.key)
+
+
+def user_row(user: User) -> dict[str, Any]:
+    return row(
+        ref("user", user.id),
+        api_key_hash=user.api_key_hash,
+        created_at=user.created_at,
+        updated_at=user.updated_at,
+        disabled_at=user.disabled_at,
+    )
+
+
+def user_from(stored: Row) -> User:
+    return User(
+        id=key_text(stored["id"]),
+        api_key_hash=stored["api_key_hash"],
+        created_at=stored["created_at"],
+        updated_at=stored["updated_at"],
+        disabled_at=stored.get("disabled_at"),
+    )
+
+
+def token_row(token: AuthToken) -> dict[str, Any]:
+    return row(
+        ref("auth_token", token.id),
+        user=ref("user", token.user_id),
+        token_hash=token.token_hash,
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        revoked_at=token.revoked_at,
+    )
+
+
+def token_from(stored: Row) -> AuthToken:
+    return AuthToken(
+        id=key_text(stored["id"]),
+        user_id=key_text(stored["user"]),
+        token_hash=stored["token_hash"],
+        created_at=stored["created_at"],
+        expires_at=stored["expires_at"],
+        revoked_at=stored.get("revoked_at"),
+    )
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    return row(
+        ref("session", session.id),
+        user=ref("user", session.user_id),
+        title=session.title,
+        scope=session.scope,
+        encrypted=session.encrypted,
+        key_id=session.key_id,
+        created_at=session.created_at,
+        updated_at=session.updated_at,
+        archived_at=session.archived_at,
+    )
+
+
+def session_from(stored: Row) -> Session:
+    return Session(
+        id=key_text(stored["id"]),
+        user_id=key_text(stored["user"]),
+        title=stored.get("title"),
+        scope=stored.get("scope"),
+        key_id=stored.get("key_id"),
+        created_at=stored["created_at"],
+        updated_at=stored["updated_at"],
+        archived_at=stored.get("archived_at"),
+    )
+
+
+def answer_ref(user_id: str, session_id: str, route: str, word: str) -> Ref:
+    """Return where the answer to a keyed request lies.
+
+    *word* comes from outside, so a digest stands for it: hexadecimal, of one length, and short.
+    """
+    name = json.dumps([str(key(user_id)), route, word])
+    return Ref("idempotency_record", (key(session_id), sha256(name.encode()).hexdigest()))
+
+
+def answer_row(answer: IdempotencyRecord) -> dict[str, Any]:
+    return row(
+        answer_ref(answer.user_id, answer.session_id, answer.route, answer.key),
+        session=ref("session", answer.session_id),
+        user=ref("user", answer.user_id),
+        route=answer.route,
+        key=answer.key,
+        digest=answer.digest,
+        outcome=json_text(answer.outcome),
+        created_at=answer.created_at,
+    )
+
+
+def answer_from(stored: Row) -> IdempotencyRecord:
+    return IdempotencyRecord(
+        user_id=key_text(stored["user"]),
+        session_id=key_text(stored["session"]),
+        route=stored["route"],
+        key=stored["key"],
+        digest=stored["digest"],
+        outcome=json.loads(stored["outcome"]),
+        created_at=stored["created_at"],
+    )
+
+
+def place(session: UUID | str, n: int) -> Key:
+    """Return the key of position *n* in *session*: positions sort, so pages are bounded ranges."""
+    return (session, n)

@@ -1,0 +1,98 @@
+"""The tables, as numbered migrations in text that servers of either major version understand.
+
+Columns are not declared: the engine would drop unknown ones silently or refuse them, depending on
+its version. rows.py and its neighbours say what each row holds, docs/storage.md why.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from smista.core.errors import StorageError
+from smista.storage.bridge import Bridge
+from smista.storage.values import Ref
+
+VERSION: Final = Ref("schema_meta", "version")
+
+RANGED: Final = (
+    "session_message",
+    "session_message_content",
+    "session_context_reference",
+    "trace_event",
+    "trace_event_content",
+)
+"""Tables whose keys are [session, position]."""
+
+INDEXED: Final = (
+    "session_routing_decision",
+    "session_approval",
+    "session_tool_call",
+    "session_diff",
+    "session_plan",
+    "context_memory",
+)
+"""Tables with keys of their own, found by their `session` column."""
+
+PAIRED: Final = (
+    "session_tool_call_content",
+    "session_diff_content",
+    "session_plan_content",
+    "context_memory_content",
+)
+"""Content tables of indexed ones: the same keys, no columns to find them by."""
+
+KEYED: Final = ("session_run_input", "session_run_input_content", "session_run_state")
+"""Tables with at most one row a session, under the session's own key."""
+
+_UNOWNED: Final = ("user", "auth_token", "session", "user_memory", "user_memory_content")
+
+TABLES: Final = (
+    *_UNOWNED,
+    *RANGED,
+    *INDEXED,
+    *PAIRED,
+    *KEYED,
+    "idempotency_record",
+    "schema_meta",
+)
+
+
+def _tables(names: Sequence[str]) -> str:
+    return ";".join(f"DEFINE TABLE IF NOT EXISTS {name} SCHEMALESS" for name in names)
+
+
+def _index(table: str, column: str) -> str:
+    name = f"{table}_{column}"
+    return f"DEFINE INDEX IF NOT EXISTS {name} ON {table} FIELDS {column}"
+
+
+INDEXES: Final = (
+    ("session", "user"),
+    ("user_memory", "user"),
+    *((table, "session") for table in INDEXED),
+)
+
+MIGRATIONS: Final = (
+    ";".join((_tables(TABLES), *(_index(table, column) for table, column in INDEXES))),
+)
+
+
+async def migrate(bridge: Bridge, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Bring the database forward to the last of *migrations*; raises StorageError if it is newer.
+
+    Each one commits together with its number, so a crash in between repeats nothing.
+    """
+    found = await _number(bridge)
+    if found > len(migrations):
+        raise StorageError(
+            f"this database has schema {found}, this smista knows {len(migrations)}; upgrade smista"
+        )
+    for number, text in enumerate(migrations[found:], found + 1):
+        stamp = "UPSERT $version CONTENT { number: $number } RETURN NONE"
+        values = {"version": VERSION, "number": number}
+        await bridge.query(f"BEGIN;{text};{stamp};COMMIT;", values)
+
+
+async def _number(bridge: Bridge) -> int:
+    await bridge.query("DEFINE TABLE IF NOT EXISTS schema_meta SCHEMALESS", {})
+    rows = (await bridge.query("SELECT * FROM $version", {"version": VERSION}))[0]
+    return int(rows[0]["number"]) if rows else 0

@@ -1,0 +1,125 @@
+"""Opening and closing a SurrealDB store, and the two ways through it: read, and write.
+
+Knows the order of opening (lock, settings, engine, schema, repair) and nothing of what is stored.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from smista.storage import paths
+from smista.storage.bridge import Bridge, Target
+from smista.storage.repair import probe, repair
+from smista.storage.rows import Unit
+from smista.storage.schema import migrate
+from smista.storage.writer import Statements, Writer
+
+_CACHE: Final = "64MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Reads run side by side, writes through the one writer."""
+
+    bridge: Bridge
+    writer: Writer
+
+    async def read(self, text: str, **values: Any) -> list[Any]:
+        """Return one result for each statement of *text*."""
+        return await self.bridge.query(text, values)
+
+    async def write(self, work: Unit) -> None:
+        await self.writer.write(work)
+
+    async def change(self, text: str, **values: Any) -> None:
+        """Run statements that write, as one transaction."""
+        await self.writer.write(Statements(text=text, values=values))
+
+
+@asynccontextmanager
+async def open_directory_store(
+    directory: Path, target: Target, *, durable: bool
+) -> AsyncGenerator[Store]:
+    """Open the embedded store in *directory*, this process's alone, mended and migrated."""
+    _set_engine_up(durable=durable)
+    paths.prepare(directory)
+    with paths.held(directory):
+        clean = paths.begin(directory)
+        bridge = Bridge(target)
+        with _private_files():
+            await bridge.open()
+        writer = Writer(bridge, partial(_mend, bridge))
+        try:
+            await _ready(bridge, clean=clean)
+            paths.tighten(directory)
+            async with _served(bridge, writer) as store:
+                yield store
+        finally:
+            await bridge.close()
+            paths.tighten(directory)
+        if not writer.broken:
+            paths.finish(directory)
+
+
+@asynccontextmanager
+async def open_plain_store(target: Target) -> AsyncGenerator[Store]:
+    """Open a store that has no files of ours: in memory, or a server."""
+    bridge = Bridge(target)
+    await bridge.open()
+    try:
+        await migrate(bridge)
+        async with _served(bridge, Writer(bridge, partial(_reconnect, bridge))) as store:
+            yield store
+    finally:
+        await bridge.close()
+
+
+@asynccontextmanager
+async def _served(bridge: Bridge, writer: Writer) -> AsyncGenerator[Store]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(writer.serve)
+        try:
+            yield Store(bridge, writer)
+        finally:
+            writer.close()
+
+
+async def _ready(bridge: Bridge, *, clean: bool) -> None:
+    await migrate(bridge)
+    if not clean:
+        await repair(bridge)
+
+
+async def _mend(bridge: Bridge) -> None:
+    """Replace a handle whose log failed: it stays broken even when there is space again."""
+    await bridge.reopen()
+    await _ready(bridge, clean=False)
+    await probe(bridge)
+
+
+async def _reconnect(bridge: Bridge) -> None:
+    # A server mends its own log, and other routers may be writing: no sweep from here.
+    await bridge.reopen()
+    await probe(bridge)
+
+
+def _set_engine_up(*, durable: bool) -> None:
+    # The engine reads these once a process, at its first open; the cache would take half the RAM.
+    os.environ["SURREAL_SYNC_DATA"] = "true" if durable else "false"
+    os.environ["SURREAL_SURREALKV_MAX_VALUE_CACHE_SIZE"] = _CACHE
+
+
+@contextmanager
+def _private_files() -> Generator[None]:
+    # The engine makes its files with the process's umask.
+    old = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(old)

@@ -1,0 +1,292 @@
+"""Journal on SurrealDB: embedded in this process (in memory, or in a directory), or a server.
+
+All query text of the journal is here, and every value in it is bound.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from smista.core.errors import StorageError
+from smista.core.history import Message
+from smista.core.model_ref import plain
+from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+from smista.ports.journal import CostSum, IdempotencyRecord
+from smista.storage import rows, states
+from smista.storage.bridge import Login, Target
+from smista.storage.packing import PACK, TOKENS, page
+from smista.storage.rows import Row, Unit, key, ref
+from smista.storage.schema import INDEXED, KEYED, PAIRED, RANGED
+from smista.storage.store import Store, open_directory_store, open_plain_store
+from smista.storage.turns import turn_unit
+from smista.storage.values import LAST, Ref, clean, clean_text
+
+# Positions known only inside: one round trip reads the counters and what they count.
+_LOAD: Final = """
+LET $run = (SELECT * FROM ONLY $state);
+LET $end = $run.messages ?? 0;
+LET $first = IF $most = NONE { 0 } ELSE { math::max([0, $end - $most]) };
+LET $from = $run.run_references ?? 0;
+LET $to = $run.`references` ?? 0;
+RETURN $run;
+SELECT * FROM ONLY $input;
+SELECT * FROM ONLY $input_content;
+SELECT id, uuid, role, provider, model, run_id, format, restricted, interrupted
+    FROM session_message:[$s, $first]..[$s, $end];
+SELECT content FROM session_message_content:[$s, $first]..[$s, $end];
+SELECT items FROM session_context_reference:[$s, $from]..[$s, $to];
+"""
+_LETS: Final = 5
+
+_CALLS: Final = """
+SELECT * FROM $calls;
+SELECT * FROM $contents;
+SELECT * FROM $diffs;
+SELECT * FROM $bodies;
+"""
+_CALL_TABLES: Final = {
+    "calls": "session_tool_call",
+    "contents": "session_tool_call_content",
+    "diffs": "session_diff",
+    "bodies": "session_diff_content",
+}
+
+_SESSIONS: Final = """
+SELECT * FROM session WHERE user = $user
+    AND ($scope = NONE OR scope = $scope)
+    AND ($title = NONE OR string::contains(string::lowercase(title ?? ''), $title))
+    ORDER BY updated_at DESC, id DESC;
+"""
+
+_TRACE: Final = """
+SELECT * FROM trace_event:[$s, $from]..[$s, $to];
+SELECT * FROM trace_event_content:[$s, $from]..[$s, $to];
+"""
+
+_SUMS: Final = ", ".join(
+    f"math::sum({name} ?? 0) AS {name}, count({name} != NONE) AS {name}_known"
+    for name in (*TOKENS, "cost")
+)
+_USAGE: Final = f"""
+SELECT cost_provider, cost_model, task_type, math::sum(requests) AS requests, {_SUMS}
+    FROM trace_event:[$s, 0]..[$s, $last] WHERE requests > 0
+    GROUP BY cost_provider, cost_model, task_type;
+"""
+
+_UPDATE_SESSION: Final = """
+IF !(UPDATE $row SET title = $title, archived_at = $archived, updated_at = $updated
+    RETURN VALUE id) { THROW 'the session is gone' }
+"""
+
+_LOCKS: Final = "SELECT VALUE id FROM session_run_state WHERE active != NONE"
+
+
+# The session's own row goes last: until then deleting can be repeated.
+_DELETE: Final = ";".join(
+    (
+        "DELETE $named RETURN NONE",
+        *(f"DELETE {table}:[$s, 0]..[$s, $last] RETURN NONE" for table in RANGED),
+        "DELETE idempotency_record:[$s, '']..[$s, 'g'] RETURN NONE",
+        "DELETE $keyed RETURN NONE",
+        "DELETE $owner RETURN NONE",
+    )
+)
+_NAMED: Final = ";".join(
+    f"SELECT VALUE id FROM {table} WHERE session = $owner" for table in INDEXED
+)
+
+
+class SurrealJournal:
+    """The journal over an open store; see smista.ports.journal.Journal."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def add_user(self, user: User) -> None:
+        await self._put(rows.user_row(user))
+
+    async def user(self, user_id: str) -> User | None:
+        found = await self._row(ref("user", user_id))
+        return None if found is None else rows.user_from(found)
+
+    async def add_token(self, token: AuthToken) -> None:
+        await self._put(rows.token_row(token))
+
+    async def token(self, token_id: str) -> AuthToken | None:
+        found = await self._row(ref("auth_token", token_id))
+        return None if found is None else rows.token_from(found)
+
+    async def revoke_token(self, token_id: str, *, at: datetime) -> None:
+        text = "UPDATE $row SET revoked_at = $at RETURN NONE"
+        await self._store.change(text, row=ref("auth_token", token_id), at=clean(at))
+
+    async def create_session(self, session: Session) -> None:
+        await self._put(rows.session_row(session))
+
+    async def session(self, user_id: str, session_id: str) -> Session | None:
+        found = await self._row(ref("session", session_id))
+        if found is None or found["user"] != ref("user", user_id):
+            return None
+        return rows.session_from(found)
+
+    async def sessions(
+        self, user_id: str, *, scope: str | None = None, title: str | None = None
+    ) -> tuple[Session, ...]:
+        (found,) = await self._store.read(
+            _SESSIONS,
+            user=ref("user", user_id),
+            scope=None if scope is None else clean_text(scope),
+            title=None if title is None else clean_text(title).lower(),
+        )
+        return tuple(rows.session_from(each) for each in found)
+
+    async def update_session(self, session: Session) -> None:
+        changed = rows.session_row(session)
+        await self._store.change(
+            _UPDATE_SESSION,
+            row=changed["id"],
+            title=changed.get("title"),
+            archived=changed.get("archived_at"),
+            updated=changed["updated_at"],
+        )
+
+    async def delete_session(self, session_id: str) -> None:
+        session = ref("session", session_id)
+        found = await self._store.read(_NAMED, owner=session)
+        bases = [address for table in found for address in table]
+        contents = [
+            Ref(f"{base.table}_content", base.key)
+            for base in bases
+            if f"{base.table}_content" in PAIRED
+        ]
+        await self._store.change(
+            _DELETE,
+            named=[*contents, *bases],
+            keyed=[Ref(table, session.key) for table in KEYED],
+            s=session.key,
+            owner=session,
+            last=LAST,
+        )
+
+    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+        results = await self._store.read(
+            _LOAD,
+            s=key(session.id),
+            state=ref("session_run_state", session.id),
+            input=ref("session_run_input", session.id),
+            input_content=ref("session_run_input_content", session.id),
+            most=messages,
+        )
+        run, given, content, said, contents, references = results[_LETS:]
+        stored = states.StoredState(
+            run=run,
+            input=given,
+            input_content=content,
+            messages=said,
+            contents=contents,
+            references=references,
+        )
+        kept = states.messages_from(stored)
+        return states.state_from(session, stored, kept, await self._calls(kept))
+
+    async def _calls(self, messages: Sequence[Message]) -> states.StoredCalls:
+        named = [call.call_id for message in messages for call in message.calls]
+        if not named:
+            return states.StoredCalls(calls={}, contents={}, diffs={}, bodies={})
+        wanted = {name: [ref(t, call) for call in named] for name, t in _CALL_TABLES.items()}
+        found = await self._store.read(_CALLS, **wanted)
+        return states.StoredCalls(
+            **{name: states.by_key(each) for name, each in zip(_CALL_TABLES, found, strict=True)}
+        )
+
+    async def record_turn(
+        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
+    ) -> None:
+        await self._store.write(turn_unit(record, answered))
+
+    async def trace(
+        self, session_id: str, *, offset: int = 0, limit: int = 50
+    ) -> tuple[TraceEvent, ...]:
+        # The row that holds event *offset* may begin up to a pack before it.
+        first = max(0, offset - PACK + 1)
+        bounds = {"s": key(session_id), "from": first, "to": min(offset + limit, LAST)}
+        events, contents = await self._store.read(_TRACE, **bounds)
+        return page(events, contents, offset, limit)
+
+    async def usage(self, session_id: str) -> tuple[CostSum, ...]:
+        (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)
+        return tuple(sorted((_cost_sum(each) for each in sums), key=_usage_order))
+
+    async def idempotency(
+        self, user_id: str, session_id: str, route: str, key: str
+    ) -> IdempotencyRecord | None:
+        found = await self._row(rows.answer_ref(user_id, session_id, route, key))
+        return None if found is None else rows.answer_from(found)
+
+    async def unlock(self) -> int:
+        (locked,) = await self._store.read(_LOCKS)
+        text = "UPDATE $locked SET active = NONE RETURN NONE"
+        await self._store.change(text, locked=locked)
+        return len(locked)
+
+    async def _put(self, row: Row) -> None:
+        await self._store.write(Unit(puts=(row,)))
+
+    async def _row(self, address: Ref) -> Row | None:
+        (found,) = await self._store.read("SELECT * FROM $row", row=address)
+        return found[0] if found else None
+
+
+def _cost_sum(stored: Row) -> CostSum:
+    known = {name: stored[name] for name in TOKENS if stored[f"{name}_known"]}
+    cost = plain(Decimal(str(stored["cost"]))) if stored["cost_known"] else None
+    return CostSum(
+        provider=stored["cost_provider"],
+        model=stored["cost_model"],
+        task_type=stored["task_type"],
+        requests=stored["requests"],
+        cost=cost,
+        **known,
+    )
+
+
+def _usage_order(each: CostSum) -> tuple[str, str, str]:
+    return each.provider, each.model, each.task_type
+
+
+def _absolute(target: str) -> Path:
+    # Not resolve(): a link in the store's place must be seen and refused.
+    return Path(os.path.abspath(target))
+
+
+@asynccontextmanager
+async def open_surreal(
+    target: str,
+    *,
+    namespace: str = "smista",
+    database: str = "local",
+    durable: bool = True,
+    login: Login | None = None,
+) -> AsyncGenerator[SurrealJournal]:
+    """Open the journal at *target*: `mem://`, a directory, or `ws://host:port/rpc`.
+
+    *durable*: an acknowledged write is on the disk; else the system may still hold it. It is
+    settled by the first directory a process opens. Raises StorageUnavailable if the directory is
+    held by another process or the server is out of reach, StorageError if it is not ours to use.
+    """
+    if target.startswith(("mem://", "ws://", "wss://")):
+        place = Target(url=target, namespace=namespace, database=database, login=login)
+        async with open_plain_store(place) as store:
+            yield SurrealJournal(store)
+        return
+    if "://" in target:
+        raise StorageError(f"{target!r} is no store; use mem://, a directory or ws://host")
+    directory = _absolute(target)
+    url = f"surrealkv://{directory / 'data'}"
+    place = Target(url=url, namespace=namespace, database=database)
+    async with open_directory_store(directory, place, durable=durable) as store:
+        yield SurrealJournal(store)
