@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from smista.core.errors import RoutingError
+from smista.core.errors import PermissionExpansion, RoutingError
 from smista.core.intents import Confidence, Effort, IntentSource, Mode, TaskIntent
 from smista.core.model_ref import ModelDescriptor, ModelRef
 from smista.core.prompt import Prompt
@@ -94,7 +94,7 @@ class Refusal:
     """A turn that no model may or can serve; *error* says why, *primary* what was asked first."""
 
     classification: Classification
-    error: RoutingError
+    error: RoutingError | PermissionExpansion
     primary: ModelRef | None = None
     matched_rule: str | None = None
     items: tuple[Item, ...] = ()

@@ -40,6 +40,7 @@ class Snapshot:
     *grown_kinds* the context kinds that only a run brings about (`tool_results`, `tool_error`,
     `file_changes`, `approved_plan`). *failed*: candidates that failed live in this turn.
     *barred* gives the reason why remote models are out for this turn, beyond the policy's own.
+    *offered_tools* names the tools that can be carried out; None: all that run at the client.
     """
 
     request: ExecuteRequest
@@ -58,3 +59,4 @@ class Snapshot:
     barred: str | None = None
     spent: Decimal = Decimal(0)
     max_context_bytes: int = 5_242_880
+    offered_tools: frozenset[str] | None = None

@@ -1,0 +1,63 @@
+"""What a tool call touches: the paths it names, openly or somewhere in a command line."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from smista.core.history import Call
+from smista.core.tools import FILE_TOOLS, LISTING_TOOLS
+
+_SPACE: Final = re.compile(r"\s+")
+_FINE: Final = re.compile(r"[\s:=,;|&()<>$`{}\[\]\"'!@#]+")
+_DROPPED: Final = re.compile(r"[\"'\\]")
+
+
+def arguments_of(call: Call) -> dict[str, Any]:
+    """Return the arguments of *call*; empty if what the model wrote is no JSON object."""
+    try:
+        value = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def touched_paths(call: Call) -> tuple[str, ...]:
+    """Return the files that a file tool's call names; they join the task paths of the run."""
+    if call.name not in FILE_TOOLS:
+        return ()
+    path = arguments_of(call).get("path")
+    return (path,) if isinstance(path, str) and path else ()
+
+
+def named_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return everything in a call that may name a file, for the privacy lists to judge."""
+    return tuple(dict.fromkeys(part for part in _named(name, arguments) if part))
+
+
+def _named(name: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    if name in FILE_TOOLS or name in LISTING_TOOLS:
+        for key in ("path", "glob"):
+            if isinstance(value := arguments.get(key), str):
+                yield value
+        return
+    for text in _texts(arguments):
+        yield from _parts(text)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in cast("dict[str, object]", value).values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in cast("list[object]", value):
+            yield from _texts(part)
+
+
+def _parts(text: str) -> Iterator[str]:
+    # Read twice: as it stands, and as a shell would after it has dropped quotes and backslashes.
+    for reading in dict.fromkeys((text, _DROPPED.sub("", text))):
+        yield from _SPACE.split(reading)
+        yield from _FINE.split(reading)

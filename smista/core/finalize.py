@@ -1,0 +1,100 @@
+"""Fits the ranked candidates into the chosen model's budget: included or not, each with why."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from smista.core.candidates import Candidate, Kind, Origin
+from smista.core.decision import Item
+from smista.core.exchanges import Exchange
+from smista.core.model_ref import ModelDescriptor
+from smista.core.rank import Ranked
+from smista.core.request import Skill
+from smista.core.tokens import effective_budget, text_bytes, text_tokens
+
+KEPT: Final = "fits the budget"
+_TOO_BIG: Final = "does not fit what is left of the budget"
+_UNSERVED: Final = "no model serves this turn"
+
+
+class Selection(NamedTuple):
+    """*items* tells of every candidate, in order; *held* are the included ones."""
+
+    items: tuple[Item, ...]
+    held: tuple[Candidate, ...]
+
+
+def with_skill_bodies(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Return *ranked* with offered skills in full, for a model that cannot ask for them."""
+    return [_in_full(entry) for entry in ranked]
+
+
+def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -> Selection:
+    """Keep all required candidates and, best first, as many others as fit *model*.
+
+    One that does not fit is left out, and a smaller one after it may still be taken. Required
+    candidates are known to fit: routing passed over every model where they do not.
+    """
+    reasons: dict[int, str] = {}
+    tokens, size = effective_budget(model), max_bytes
+    kept: set[int] = set()
+    for number, entry in enumerate(ranked):
+        if entry.mark.required is not None and _broken(entry.candidate) is None:
+            kept.add(number)
+            reasons[number] = entry.mark.required
+            tokens -= entry.candidate.tokens
+            size -= entry.candidate.size
+    order = sorted(set(range(len(ranked))) - kept, key=lambda n: (-ranked[n].score, n))
+    for number in order:
+        entry = ranked[number]
+        objection = _objection(entry, model)
+        if objection is None and (entry.candidate.tokens > tokens or entry.candidate.size > size):
+            objection = _TOO_BIG
+        reasons[number] = objection or KEPT
+        if objection is None:
+            kept.add(number)
+            tokens -= entry.candidate.tokens
+            size -= entry.candidate.size
+    items = tuple(_item(e, n in kept, reasons[n]) for n, e in enumerate(ranked))
+    held = tuple(entry.candidate for n, entry in enumerate(ranked) if n in kept)
+    return Selection(items, held)
+
+
+def unserved(ranked: Sequence[Ranked]) -> tuple[Item, ...]:
+    """Return the candidates of a turn that no model serves: all left out."""
+    return tuple(_item(entry, False, entry.mark.restricted or _UNSERVED) for entry in ranked)
+
+
+def _objection(entry: Ranked, model: ModelDescriptor) -> str | None:
+    broken = _broken(entry.candidate)
+    if broken is not None:
+        return broken
+    if entry.mark.restricted is not None and not model.local:
+        return f"restricted for remote models: {entry.mark.restricted}"
+    return None
+
+
+def _broken(candidate: Candidate) -> str | None:
+    return candidate.source.broken if isinstance(candidate.source, Exchange) else None
+
+
+def _item(entry: Ranked, included: bool, reason: str) -> Item:
+    candidate = entry.candidate
+    return Item(
+        kind=candidate.kind.value,
+        label=candidate.label,
+        tokens=candidate.tokens,
+        required=entry.mark.required is not None,
+        restricted=entry.mark.restricted is not None,
+        included=included,
+        reason=reason,
+        path=candidate.path if candidate.kind is not Kind.MESSAGE else None,
+    )
+
+
+def _in_full(entry: Ranked) -> Ranked:
+    source = entry.candidate.source
+    if entry.candidate.origin is not Origin.OFFERED_SKILL or not isinstance(source, Skill):
+        return entry
+    text = source.content
+    body = entry.candidate._replace(text=text, tokens=text_tokens(text), size=text_bytes(text))
+    return entry._replace(candidate=body)

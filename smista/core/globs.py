@@ -1,0 +1,289 @@
+"""Glob patterns: `*` and `?` inside a part, `**` across parts, `{a,b}`, `[a-z]`, hidden files too.
+
+A pattern without `/` is a file name at any depth; a leading `/` anchors at the root; a trailing
+`/` means all below. Matching is linear on purpose: whoever writes a policy or names a file must
+not be able to hold the router, so every `*` takes the first place that fits and never goes back.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from smista.core.paths import fold, trim_part
+
+MOST_PATTERNS: Final = 1000
+LONGEST_PATTERN: Final = 256
+_MOST_SPELLINGS: Final = 1000
+_MAGIC: Final = re.compile(r"[*?\[]")
+
+
+class BadPattern(ValueError):
+    """A pattern that cannot be read; the text says what is wrong with it."""
+
+
+def problem(pattern: str) -> str | None:
+    """Return what is wrong with *pattern*, None if it is sound."""
+    try:
+        for spelling in _expand(pattern):
+            _regex(_parts(spelling))
+    except BadPattern as error:
+        return str(error)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Globs:
+    """Compiled patterns; the plain shapes are looked up, only the odd ones are tried in turn.
+
+    *bad* are the numbers of the patterns that cannot be read: they match nothing here, and the
+    caller decides what a broken pattern means.
+    """
+
+    names: dict[str, tuple[int, ...]]
+    endings: dict[str, tuple[int, ...]]
+    exact: dict[str, tuple[int, ...]]
+    trees: dict[str, tuple[int, ...]]
+    others: tuple[tuple[re.Pattern[str], int], ...]
+    bad: tuple[int, ...]
+
+    def hits(self, path: str) -> list[int]:
+        """Return the numbers of the patterns that *path* (normalised, no leading `/`) fits."""
+        found = list(self.exact.get(path, ()))
+        name = path[path.rfind("/") + 1 :]
+        if self.names:
+            found += self.names.get(name, ())
+        if self.endings:
+            found += self._ending_hits(name)
+        if self.trees:
+            found += self._tree_hits(path)
+        found += [number for regex, number in self.others if regex.match(path)]
+        return found
+
+    def _ending_hits(self, name: str) -> list[int]:
+        found: list[int] = []
+        dot = name.find(".")
+        while dot >= 0:
+            found += self.endings.get(name[dot:], ())
+            dot = name.find(".", dot + 1)
+        return found
+
+    def _tree_hits(self, path: str) -> list[int]:
+        found: list[int] = []
+        slash = path.find("/")
+        while slash >= 0:
+            found += self.trees.get(path[:slash], ())
+            slash = path.find("/", slash + 1)
+        return found
+
+
+# A policy is resent unchanged with every request, and compiling it costs far more than using it.
+# The key is the patterns themselves, so a changed policy can never meet a stale result.
+@lru_cache(maxsize=128)
+def compile_globs(
+    patterns: tuple[str, ...], *, folded: bool = False, floating: bool = False
+) -> Globs:
+    """Return *patterns* compiled, numbered by their place.
+
+    *folded*: for privacy; compare with folded paths, and `x/**` covers `x` itself. *floating*:
+    patterns with a slash fit at every depth, for paths that lie outside the root.
+    """
+    sorter = _Sorter()
+    for number, pattern in enumerate(patterns):
+        if number >= MOST_PATTERNS:
+            sorter.bad.append(number)
+            continue
+        try:
+            for parts in _readings(pattern, folded=folded, floating=floating):
+                sorter.add(parts, number)
+        except BadPattern:
+            sorter.bad.append(number)
+    return sorter.globs()
+
+
+class _Sorter:
+    """Collects compiled patterns under the cheapest way to look each up."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, tuple[int, ...]] = {}
+        self.endings: dict[str, tuple[int, ...]] = {}
+        self.exact: dict[str, tuple[int, ...]] = {}
+        self.trees: dict[str, tuple[int, ...]] = {}
+        self.others: list[tuple[re.Pattern[str], int]] = []
+        self.bad: list[int] = []
+
+    def add(self, parts: list[str], number: int) -> None:
+        regex = _regex(parts)  # also for the plain shapes: it finds what is wrong with them
+        match parts:
+            case ["**", name] if not _MAGIC.search(name):
+                self._file(self.names, name, number)
+            case ["**", name] if name.startswith("*.") and not _MAGIC.search(name[1:]):
+                self._file(self.endings, name[1:], number)
+            case [*lead, "**"] if lead and not _MAGIC.search("/".join(lead)):
+                self._file(self.trees, "/".join(lead), number)
+            case _ if not _MAGIC.search("/".join(parts)):
+                self._file(self.exact, "/".join(parts), number)
+            case _:
+                self.others.append((re.compile(regex, re.DOTALL), number))
+
+    def globs(self) -> Globs:
+        tables = (self.names, self.endings, self.exact, self.trees)
+        return Globs(*tables, tuple(self.others), tuple(self.bad))
+
+    @staticmethod
+    def _file(table: dict[str, tuple[int, ...]], key: str, number: int) -> None:
+        table[key] = (*table.get(key, ()), number)
+
+
+def _readings(pattern: str, *, folded: bool, floating: bool) -> list[list[str]]:
+    """Return every list of parts that *pattern* stands for."""
+    read: list[list[str]] = []
+    for spelling in _expand(pattern):
+        text = fold(spelling) if folded else spelling
+        parts = _parts(text)
+        if folded:
+            parts = [trim_part(part) or part for part in parts]
+        if folded and len(parts) > 1 and parts[-1] == "**":
+            read.append(parts[:-1])
+        read.append(parts)
+    if floating:
+        return [parts if parts[0] == "**" else ["**", *parts] for parts in read]
+    return read
+
+
+def _expand(pattern: str) -> list[str]:
+    if not pattern:
+        raise BadPattern("a pattern may not be empty")
+    if len(pattern) > LONGEST_PATTERN:
+        raise BadPattern(f"a pattern may have at most {LONGEST_PATTERN} characters")
+    if pattern.startswith("!"):
+        raise BadPattern("a pattern may not start with '!'; there are no exceptions to a list")
+    texts, _ = _spell(pattern, 0, nested=False)
+    return texts
+
+
+def _spell(text: str, at: int, *, nested: bool) -> tuple[list[str], int]:
+    """Return what *text* from *at* on can spell, and where reading stopped."""
+    done: list[str] = []
+    texts = [""]
+    while at < len(text):
+        char = text[at]
+        if nested and char == "}":
+            return done + texts, at + 1
+        if nested and char == ",":
+            done, texts, at = done + texts, [""], at + 1
+            continue
+        pieces, at = _piece(text, at)
+        if len(done) + len(texts) * len(pieces) > _MOST_SPELLINGS:
+            raise BadPattern(f"'{{…}}' stands for more than {_MOST_SPELLINGS} spellings")
+        texts = [head + piece for head in texts for piece in pieces]
+    if nested:
+        raise BadPattern("'{' is never closed")
+    return texts, at
+
+
+def _piece(text: str, at: int) -> tuple[list[str], int]:
+    match text[at]:
+        case "{":
+            return _spell(text, at + 1, nested=True)
+        case "[":
+            end = _set_end(text, at)
+            return [text[at:end]], end
+        case char:
+            return [char], at + 1
+
+
+def _set_end(text: str, start: int) -> int:
+    # A `]` right after the opening is a member, as in every shell.
+    at = start + 1 + (text[start + 1 : start + 2] in {"!", "^"})
+    end = text.find("]", at + 1)
+    if end < 0 or "/" in text[start:end]:
+        raise BadPattern("'[' is never closed")
+    return end + 1
+
+
+def _parts(spelling: str) -> list[str]:
+    text = spelling.replace("\\", "/")
+    parts = [part for part in text.split("/") if part not in {"", "."}]
+    if text.endswith("/"):
+        parts.append("**")
+    elif "/" not in text:
+        parts.insert(0, "**")
+    return parts or ["**"]
+
+
+def _regex(parts: list[str]) -> str:
+    """Return the expression for a whole path; each run between two `**` is placed for good."""
+    runs = _split(parts, "**")
+    head, *rest = ["/".join(_part_regex(part) for part in run) for run in runs]
+    if not rest:
+        return rf"{head}\Z"
+    *middle, last = rest
+    text = f"{head}/" if head else ""
+    text += "".join(rf"(?>(?:[^/]+/)*?{run}/)" for run in middle if run)
+    return text + (rf"(?:[^/]+/)*{last}\Z" if last else r".+\Z")
+
+
+def _part_regex(part: str) -> str:
+    first, *rest = [_fixed(piece) for piece in _split_stars(part)]
+    if not rest:
+        return first
+    *middle, last = rest
+    held = "".join(rf"(?>[^/]*?{piece})" for piece in middle if piece)
+    return rf"(?=[^/]){first}{held}[^/]*{last}(?=/|\Z)"
+
+
+def _split(items: Sequence[str], mark: str) -> list[list[str]]:
+    runs: list[list[str]] = [[]]
+    for item in items:
+        if item == mark:
+            runs.append([])
+        else:
+            runs[-1].append(item)
+    return runs
+
+
+def _split_stars(part: str) -> list[str]:
+    pieces = [""]
+    at = 0
+    while at < len(part):
+        if part[at] == "*":
+            pieces.append("")
+            at += 1
+            continue
+        end = _set_end(part, at) if part[at] == "[" else at + 1
+        pieces[-1] += part[at:end]
+        at = end
+    return pieces
+
+
+def _fixed(piece: str) -> str:
+    text, at = "", 0
+    while at < len(piece):
+        if piece[at] == "[":
+            end = _set_end(piece, at)
+            text += _set_regex(piece[at + 1 : end - 1])
+            at = end
+        else:
+            text += "[^/]" if piece[at] == "?" else re.escape(piece[at])
+            at += 1
+    return text
+
+
+def _set_regex(body: str) -> str:
+    sign = "^" if body[0] in "!^" else ""
+    members = body[1:] if sign else body
+    text, at = "", 0
+    while at < len(members):
+        low = members[at]
+        if members[at + 1 : at + 2] == "-" and at + 2 < len(members):
+            high = members[at + 2]
+            if low > high:
+                raise BadPattern(f"the range {low}-{high} runs backwards")
+            text += f"{re.escape(low)}-{re.escape(high)}"
+            at += 3
+        else:
+            text += re.escape(low)
+            at += 1
+    return rf"(?!/)[{sign}{text}]"

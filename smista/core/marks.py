@@ -1,0 +1,147 @@
+"""Two marks for each candidate: must it be in the prompt, and may a remote model see it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from smista.core.calls import arguments_of, named_paths
+from smista.core.candidates import Candidate, Origin
+from smista.core.diffs import FileDiff
+from smista.core.exchanges import Exchange
+from smista.core.history import Call, Message, Role
+from smista.core.paths import spellings
+from smista.core.privacy import Guard
+from smista.core.request import ContextFile, Workspace
+from smista.core.rules import Route, fits
+from smista.core.snapshot import Fact
+from smista.core.tools import LISTING_TOOLS
+
+INHERITED = "written while restricted content was in view"
+FLAGGED = "the client marked it as restricted"
+
+
+class Mark(NamedTuple):
+    """*required* and *restricted* hold the reason, None where the mark is absent.
+
+    *affine*: its path is one the user or the route pointed at.
+    """
+
+    required: str | None = None
+    restricted: str | None = None
+    affine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What marking looks at, prepared once a turn."""
+
+    guard: Guard
+    route: Route | None
+    root: str
+    referenced: frozenset[str]
+    active: frozenset[str]
+    diff_restricted: bool
+
+    def mark(self, candidate: Candidate) -> Mark:
+        """Return the marks of *candidate*."""
+        if candidate.origin is Origin.RUN:
+            return Mark("part of this run", self._restricted(candidate))
+        if not candidate.paths:
+            return Mark(_always(candidate), self._restricted(candidate))
+        pointed = self._pointed(candidate)
+        required = _always(candidate)
+        if required is None and candidate.origin is Origin.FILE:
+            required = _attached(candidate) or pointed
+        return Mark(required, self._restricted(candidate), pointed is not None)
+
+    def _pointed(self, candidate: Candidate) -> str | None:
+        for path in candidate.paths:
+            forms = frozenset(spellings(path, self.root))
+            if forms & self.referenced:
+                return "referenced by the user"
+            if forms & self.active:
+                return "the active file"
+            pattern = fits(self.route.globs, path, self.root) if self.route else None
+            if pattern is not None and self.route is not None and self.route.rule is not None:
+                return f"fits {pattern!r} of rule {self.route.rule.name!r}"
+        return None
+
+    def _restricted(self, candidate: Candidate) -> str | None:
+        match candidate.source:
+            case Exchange() as unit:
+                return self._exchange(unit)
+            case Fact(restricted=True):
+                return INHERITED
+            case ContextFile(restricted=True):
+                return FLAGGED
+            case FileDiff(readable=False):
+                return "a header of the diff cannot be read"
+            case FileDiff() if self.diff_restricted:
+                return FLAGGED
+            case _:
+                return self._first(candidate.paths)
+
+    def _exchange(self, unit: Exchange) -> str | None:
+        calls = {call.call_id: call for message in unit.messages for call in message.calls}
+        for message in unit.messages:
+            reason = INHERITED if message.restricted else None
+            if reason is None and message.role is Role.TOOL:
+                reason = self._result(message, calls.get(message.call_id or ""))
+            if reason is not None:
+                return reason
+        return self._asked(calls.values())
+
+    def _asked(self, calls: Iterable[Call]) -> str | None:
+        if not self.guard.active:
+            return None
+        for call in calls:
+            reason = self._first(named_paths(call.name, arguments_of(call)))
+            if reason is not None:
+                return reason
+        return None
+
+    def _result(self, message: Message, call: Call | None) -> str | None:
+        if message.paths is not None:
+            return self._first(message.paths)
+        if call is not None and call.name in LISTING_TOOLS and self.guard.active:
+            return f"{call.name} did not say which files it read"
+        return None
+
+    def _first(self, paths: Iterable[str]) -> str | None:
+        for path in paths:
+            reason = self.guard.restricts(path)
+            if reason is not None:
+                return reason
+        return None
+
+
+def marker(guard: Guard, route: Route | None, workspace: Workspace) -> Marker:
+    """Return the marker of one turn; *route* is None if there is none."""
+    root = workspace.root
+    active = spellings(workspace.active_file, root) if workspace.active_file else ()
+    return Marker(
+        guard=guard,
+        route=route,
+        root=root,
+        referenced=frozenset(
+            form for path in workspace.referenced_paths for form in spellings(path, root)
+        ),
+        active=frozenset(active),
+        diff_restricted=workspace.git_diff_restricted,
+    )
+
+
+def _always(candidate: Candidate) -> str | None:
+    if candidate.origin is Origin.INSTRUCTION:
+        return "an instruction document"
+    if candidate.origin is Origin.INVOKED_SKILL:
+        return "a skill the user invoked"
+    return None
+
+
+def _attached(candidate: Candidate) -> str | None:
+    match candidate.source:
+        case ContextFile(required=True):
+            return "attached as required"
+        case _:
+            return None

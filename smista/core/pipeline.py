@@ -1,0 +1,138 @@
+"""The whole decision, as its steps in order: nothing is decided here that a step does not decide.
+
+Pure: the same snapshot always gives the same decision, whoever asks and whenever. So preview,
+execute and explain cannot disagree.
+"""
+
+from smista.core.assembly import assemble
+from smista.core.candidates import candidates, split_git_diff, task_paths
+from smista.core.classify import classify
+from smista.core.context_kinds import available_kinds
+from smista.core.decision import Classification, Decision, Refusal, Routing
+from smista.core.errors import NoRoute
+from smista.core.finalize import Selection, finalize, unserved, with_skill_bodies
+from smista.core.locality import Locality, inherits_restriction, locality
+from smista.core.marks import marker
+from smista.core.model_ref import ModelDescriptor
+from smista.core.permissions import offered, permission_expansion, turn_permissions
+from smista.core.prices import estimate
+from smista.core.privacy import guard
+from smista.core.prompt import Tool
+from smista.core.rank import Ranked, merge, rank
+from smista.core.requirements import requirements
+from smista.core.route import Choice, exhausted, gate, walk
+from smista.core.rules import Route, find_route
+from smista.core.snapshot import Snapshot
+
+
+def decide(snapshot: Snapshot) -> Decision | Refusal:
+    """Return how this turn is served (model, prompt, permissions, cost), or why it cannot be."""
+    request = snapshot.request
+    kinds = available_kinds(snapshot)
+    classification = classify(request.policy.classification, snapshot.text, kinds, snapshot.command)
+    diff = split_git_diff(request.workspace)
+    route = find_route(
+        request.policy.routing,
+        classification.intent,
+        task_paths(snapshot, diff),
+        request.workspace.root,
+        request.input.explicit_model,
+    )
+    found = candidates(snapshot, diff)
+    lists = guard(request.policy, request.workspace.root)
+    judge = marker(lists, route, request.workspace)
+    ranked = merge(rank(found, [judge.mark(each) for each in found]), request.workspace.root)
+    if route is None:
+        return _no_route(classification, ranked)
+    return _serve(snapshot, classification, route, ranked)
+
+
+def _serve(
+    snapshot: Snapshot, classification: Classification, route: Route, ranked: list[Ranked]
+) -> Decision | Refusal:
+    expansion = permission_expansion(snapshot.request.policy, route.rule)
+    if expansion is not None:
+        return Refusal(
+            classification=classification,
+            error=expansion,
+            primary=route.primary,
+            matched_rule=route.matched_rule,
+            items=unserved(ranked),
+        )
+    bar = locality(snapshot, route, ranked)
+    needs = requirements(snapshot, route, classification.intent, ranked)
+    choice = walk(route, gate(snapshot, needs, bar, override=route.override))
+    if isinstance(choice, Choice):
+        return _decision(snapshot, classification, route, ranked, choice, bar)
+    return Refusal(
+        classification=classification,
+        error=exhausted(route, choice, bar),
+        primary=route.primary,
+        matched_rule=route.matched_rule,
+        items=unserved(ranked),
+        attempts=choice,
+    )
+
+
+def _decision(
+    snapshot: Snapshot,
+    classification: Classification,
+    route: Route,
+    ranked: list[Ranked],
+    choice: Choice,
+    bar: Locality | None,
+) -> Decision:
+    policy, model = snapshot.request.policy, choice.model
+    modes = turn_permissions(policy, route.rule, snapshot.request.local_preferences)
+    tools = offered(modes, plan_mode=snapshot.plan_mode, known=snapshot.offered_tools)
+    tools = tools if model.capabilities.tools else ()
+    selection = _select(snapshot, ranked, model, tools)
+    return Decision(
+        classification=classification,
+        routing=_routing(classification, route, choice),
+        descriptor=model,
+        prompt=assemble(snapshot, model, selection.held, tools, route.effort),
+        items=selection.items,
+        permissions=modes,
+        cost=estimate(sum(item.tokens for item in selection.held), model),
+        cost_limit=None if route.rule is None else route.rule.cost_limit,
+        attempts=choice.attempts,
+        restricted_in_view=inherits_restriction(snapshot, route, selection.items),
+        locality=None if bar is None else bar.reason,
+    )
+
+
+def _select(
+    snapshot: Snapshot, ranked: list[Ranked], model: ModelDescriptor, tools: tuple[Tool, ...]
+) -> Selection:
+    can_ask = any(tool.name == "use_skill" for tool in tools)
+    fitted = ranked if can_ask else with_skill_bodies(ranked)
+    return finalize(fitted, model, snapshot.max_context_bytes)
+
+
+def _routing(classification: Classification, route: Route, choice: Choice) -> Routing:
+    reason = route.reason
+    for attempt in choice.attempts:
+        reason += f"; {attempt.model} was passed over: {attempt.reason}"
+    if choice.model.provider == "ollama" and not choice.model.local:
+        reason += "; it is served by Ollama Cloud, not by this machine"
+    return Routing(
+        task_type=classification.intent,
+        provider=choice.model.provider,
+        model=choice.model.model,
+        reason=reason,
+        matched_rule=route.matched_rule,
+        fallback_used=choice.place > 0,
+        override_used=route.override,
+        effort=route.effort,
+    )
+
+
+def _no_route(classification: Classification, ranked: list[Ranked]) -> Refusal:
+    intent = classification.intent.value
+    error = NoRoute(
+        f"no routing rule matches the {intent} intent and there is no default route;"
+        " add [routing.default] with a model",
+        attempts=[],
+    )
+    return Refusal(classification=classification, error=error, items=unserved(ranked))

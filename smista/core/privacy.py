@@ -1,0 +1,88 @@
+"""Which paths may not reach a remote model, and the line of the policy that says so.
+
+Fails closed: look-alikes count, a pattern that cannot be read restricts every path, and a
+shortened Windows name counts as soon as anything is restricted.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from smista.core.globs import Globs, compile_globs
+from smista.core.paths import (
+    fold_path,
+    is_absolute,
+    is_short_name,
+    relative,
+    without_streams,
+)
+from smista.core.policy import Policy
+
+RESTRICTED: Final = "privacy.restricted_paths"
+BLOCKED: Final = "privacy.remote.blocked_paths"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The privacy lists of one policy, compiled for one workspace root."""
+
+    patterns: tuple[str, ...]
+    origins: tuple[str, ...]
+    inside: Globs
+    outside: Globs
+    root: str
+
+    @property
+    def active(self) -> bool:
+        """Say if the policy restricts anything at all."""
+        return bool(self.patterns)
+
+    def restricts(self, path: str) -> str | None:
+        """Return why *path* is restricted for remote models, None if it is free."""
+        if not self.patterns:
+            return None
+        if self.inside.bad:
+            broken = self.inside.bad[0]
+            return f"{self._named(broken)} cannot be read, so every path is restricted"
+        folded = fold_path(path)
+        number = self._hit(folded)
+        if number is not None:
+            return f"{path} matches {self._named(number)}"
+        if is_short_name(folded):
+            return f"{path} may be the short name of a restricted file"
+        return None
+
+    def _hit(self, folded: str) -> int | None:
+        hits = self._hits(folded)
+        if not hits and ":" in folded:
+            hits = self._hits(without_streams(folded))
+        return min(hits, default=None)
+
+    def _hits(self, folded: str) -> list[int]:
+        inside = relative(folded, self.root)
+        as_given = folded.lstrip("/")
+        if inside is None:
+            return self.outside.hits(as_given)
+        if is_absolute(folded):
+            return self.inside.hits(inside) + self.inside.hits(as_given)
+        return self.inside.hits(inside) + self.inside.hits(f"{self.root}/{inside}".lstrip("/"))
+
+    def _named(self, number: int) -> str:
+        return f"{self.patterns[number]!r} of {self.origins[number]}"
+
+
+def guard(policy: Policy, root: str) -> Guard:
+    """Return the union of the policy's privacy lists and of its `local_only` rules' paths."""
+    privacy = policy.privacy
+    entries = [(pattern, RESTRICTED) for pattern in privacy.restricted_paths]
+    entries += [(pattern, BLOCKED) for pattern in privacy.remote.blocked_paths]
+    for rule in policy.routing.rules:
+        if rule.local_only:
+            entries += [(pattern, f"the local_only rule {rule.name!r}") for pattern in rule.paths]
+    patterns = tuple(pattern for pattern, _ in entries)
+    return Guard(
+        patterns=patterns,
+        origins=tuple(origin for _, origin in entries),
+        inside=compile_globs(patterns, folded=True),
+        outside=compile_globs(patterns, folded=True, floating=True),
+        root=fold_path(root),
+    )
