@@ -1,0 +1,133 @@
+"""Bytes of a body → a checked value, or an error that names places and kinds, never values."""
+
+from functools import cache
+from typing import Annotated, Any, Final, TypeVar
+
+import trio
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, from_json
+
+from smista.core.errors import (
+    InvalidJson,
+    InvalidModelReference,
+    InvalidProviderName,
+    InvalidRequest,
+    PermissionExpansion,
+    RequestError,
+    UnknownEffort,
+    UnknownIntent,
+    UnknownProvider,
+    UnsupportedMediaType,
+)
+from smista.core.messages import Continuation
+from smista.core.model_ref import Capabilities
+from smista.core.policy import Frozen
+from smista.core.request import ExecuteRequest
+from smista.front.asked import Asked
+
+T = TypeVar("T")
+
+Title = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+
+_DOMAIN: Final[dict[str, type[RequestError]]] = {
+    error.code: error
+    for error in (
+        InvalidModelReference,
+        InvalidProviderName,
+        PermissionExpansion,
+        UnknownEffort,
+        UnknownIntent,
+        UnknownProvider,
+    )
+}
+_FIELDS_AT_MOST: Final = 50
+_LARGE: Final = 131_072
+"""Bodies above this many bytes are parsed off the loop, which they would hold up otherwise."""
+_parsers: Final = trio.CapacityLimiter(2)
+
+
+class CreateSession(Frozen):
+    """A session to be made; *key_id* makes it an encrypted one (*Create a session*)."""
+
+    title: Title
+    scope: str | None = None
+    key_id: Annotated[str, StringConstraints(min_length=1)] | None = None
+
+
+class UpdateSession(Frozen):
+    """What changes of a session; what is absent stays (*Update a session*)."""
+
+    title: Title | None = None
+    archived: bool | None = None
+
+
+CREATE_SESSION: Final = TypeAdapter(CreateSession)
+UPDATE_SESSION: Final = TypeAdapter(UpdateSession)
+EXECUTE: Final = TypeAdapter(ExecuteRequest)
+CONTINUATION: Final[TypeAdapter[Any]] = TypeAdapter(Continuation)
+
+
+async def read_body(asked: Asked, shape: TypeAdapter[T]) -> T:
+    """Return the body as *shape*.
+
+    Raises UnsupportedMediaType, InvalidJson, InvalidRequest or a domain error.
+    """
+    media = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise UnsupportedMediaType("send the body as JSON with Content-Type: application/json")
+    body = await asked.read()
+    if len(body) > _LARGE:
+        return await trio.to_thread.run_sync(parse, body, shape, limiter=_parsers)
+    return parse(body, shape)
+
+
+def parse(body: bytes, shape: TypeAdapter[T]) -> T:
+    """Return *body* as *shape*; raises as `read_body` does."""
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidJson(f"the body is not JSON that can be read: {_where(error)}") from None
+    try:
+        return shape.validate_python(value)
+    except ValidationError as error:
+        raise refused(error.errors(include_url=False, include_input=False)) from None
+
+
+def _where(error: ValueError) -> str:
+    # The parser names what it expected and the position, and quotes nothing of the text.
+    return str(error).splitlines()[0][:120] if str(error) else "it is empty"
+
+
+def refused(errors: list[ErrorDetails]) -> RequestError:
+    """Return the one error that answers *errors*; a domain problem goes before mere shape."""
+    for error in errors:
+        context = error.get("ctx", {})
+        if error["type"] == "domain" and context.get("code") in _DOMAIN:
+            field = _field(error)
+            return _DOMAIN[context["code"]](str(context["message"]), fields=[field])
+    fields = [_field(error) for error in errors[:_FIELDS_AT_MOST]]
+    places = ", ".join(field["place"] for field in fields[:3])
+    return InvalidRequest(f"the body does not have the expected shape at {places}", fields=fields)
+
+
+def _field(error: ErrorDetails) -> dict[str, str]:
+    # Names that are not ours come from the client (keys of maps): they count as values.
+    steps = (str(step) if _is_ours(step) else "*" for step in error["loc"])
+    return {"place": ".".join(("body", *steps)), "kind": error["type"]}
+
+
+def _is_ours(step: int | str) -> bool:
+    return isinstance(step, int) or step in _own_names()
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    names = set(Capabilities.model_fields)
+    pending: list[type[Frozen]] = [Frozen]
+    while pending:
+        model = pending.pop()
+        names.update(model.model_fields)
+        pending.extend(model.__subclasses__())
+        tag = model.model_fields.get("type")
+        names.update({str(tag.default)} if tag else ())
+    return frozenset(names)

@@ -1,0 +1,158 @@
+"""Values of the core → the JSON members of the API, word for word as documented."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from smista.core.decision import Decision
+from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor, plain
+from smista.core.records import Session, TraceEvent
+from smista.core.secret import Envelope
+from smista.ports.journal import CostSum
+
+CURRENCY = "USD"
+_OPTIONAL_PRICES = (
+    "input_cost_per_million_tokens",
+    "output_cost_per_million_tokens",
+    "cache_read_cost_per_million_tokens",
+    "cache_write_cost_per_million_tokens",
+)
+
+
+def _present(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def session_summary(session: Session) -> dict[str, Any]:
+    """Return a summary; its title may be null, all other absent members are left out."""
+    optional = _present(scope=session.scope, key_id=session.key_id)
+    return {
+        "id": session.id,
+        "title": session.title,
+        **optional,
+        "encrypted": session.encrypted,
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+        "archived": session.archived_at is not None,
+    }
+
+
+def trace_view(session_id: str, events: Iterable[TraceEvent]) -> dict[str, Any]:
+    return {"trace": {"session_id": session_id, "events": [_trace_event(e) for e in events]}}
+
+
+def _trace_event(event: TraceEvent) -> dict[str, Any]:
+    if isinstance(event.payload, Envelope):
+        payload: dict[str, Any] = {"encrypted": event.payload.model_dump()}
+    else:
+        payload = {"plaintext": {"type": event.event_type.value, **event.payload}}
+    return {
+        "event_type": event.event_type.value,
+        "task_type": event.task_type.value,
+        "provider": event.provider,
+        "model": event.model,
+        **_present(matched_rule=event.matched_rule),
+        "created_at": event.created_at,
+        "payload": payload,
+    }
+
+
+def usage_view(rows: Sequence[CostSum]) -> dict[str, Any]:
+    """Return total and breakdowns; a figure that no row knows is left out."""
+    by_model: dict[tuple[str, str], list[CostSum]] = defaultdict(list)
+    by_task: dict[str, list[CostSum]] = defaultdict(list)
+    for row in rows:
+        by_model[row.provider, row.model].append(row)
+        by_task[row.task_type].append(row)
+    return {
+        "total": _totals(rows),
+        "by_model": [
+            {"provider": provider, "model": model, **_totals(some), "request_count": _count(some)}
+            for (provider, model), some in by_model.items()
+        ],
+        "by_task_type": [
+            {"task_type": task, **_figures(some), "request_count": _count(some)}
+            for task, some in by_task.items()
+        ],
+    }
+
+
+def _count(rows: Iterable[CostSum]) -> int:
+    return sum(row.requests for row in rows)
+
+
+def _figures(rows: Sequence[CostSum]) -> dict[str, Any]:
+    costs = [Decimal(row.cost) for row in rows if row.cost is not None]
+    return _present(
+        input_tokens=_sum(row.input_tokens for row in rows),
+        output_tokens=_sum(row.output_tokens for row in rows),
+        cached_tokens=_sum(row.cached_tokens for row in rows),
+        reasoning_tokens=_sum(row.reasoning_tokens for row in rows),
+        estimated_cost=plain(sum(costs, Decimal(0))) if costs else None,
+    )
+
+
+def _totals(rows: Sequence[CostSum]) -> dict[str, Any]:
+    figures = _figures(rows)
+    total = _sum(figures.get(name) for name in ("input_tokens", "output_tokens"))
+    currency = CURRENCY if "estimated_cost" in figures else None
+    return {**figures, **_present(total_tokens=total, currency=currency)}
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def preview_view(decision: Decision) -> dict[str, Any]:
+    """Return what `execute` would do, and why."""
+    made, route = decision.classification, decision.routing
+    return {
+        "classification": {
+            "intent": made.intent.value,
+            "source": made.source.value,
+            "reason": made.reason,
+            **_present(matched_rule=made.matched_rule, confidence=made.confidence),
+        },
+        "routing": {
+            "intent": route.task_type.value,
+            "provider": route.provider,
+            "model": route.model,
+            **_present(matched_rule=route.matched_rule),
+            "fallback_used": route.fallback_used,
+            "override_used": route.override_used,
+            "reason": route.reason,
+        },
+        "included_context": [item.label for item in decision.included],
+        "excluded_context": [item.label for item in decision.excluded],
+        "estimated_cost": _cost_range(decision),
+        "required_permissions": [
+            {"permission": name, "mode": mode.value}
+            for name, mode in sorted(decision.permissions.items())
+        ],
+    }
+
+
+def _cost_range(decision: Decision) -> dict[str, Any]:
+    cost = decision.cost
+    reason = None if cost.known else f"no price is known for {decision.descriptor.ref}"
+    ends = {"min": plain(cost.min), "max": plain(cost.max), "currency": CURRENCY}
+    return {**ends, **_present(reason=reason)}
+
+
+def providers_view(providers: Iterable[ProviderDescriptor]) -> dict[str, Any]:
+    return {"providers": [provider.model_dump() for provider in providers]}
+
+
+def models_view(catalog: Catalog) -> dict[str, Any]:
+    """Return all models; `unavailable` is absent when every provider was listed."""
+    view: dict[str, Any] = {"models": [_model(model) for model in catalog.models]}
+    if catalog.unavailable:
+        view["unavailable"] = [entry.model_dump(exclude_none=True) for entry in catalog.unavailable]
+    return view
+
+
+def _model(model: ModelDescriptor) -> dict[str, Any]:
+    absent = {name for name in _OPTIONAL_PRICES if getattr(model, name) is None}
+    return model.model_dump(exclude=absent)
