@@ -1,0 +1,1 @@
+"""The command line: words in, calls of the SDK, text out."""

@@ -22,7 +22,6 @@ from smista.local.paths import Places, open_private, private_directory, write_al
 
 READY_FD: Final = "SMISTA_READY_FD"
 PIDFILE: Final = "SMISTA_ROUTER_PIDFILE"
-LOG_FILE: Final = "SMISTA_ROUTER_LOG_FILE"
 _PASSED_ON: Final = frozenset(
     [
         "PATH",
@@ -37,7 +36,6 @@ _PASSED_ON: Final = frozenset(
         "SSL_CERT_FILE",
         "SSL_CERT_DIR",
         "SMISTA_HOME",
-        "SMISTA_ROUTER_LOG_FILE",
         "SMISTA_ROUTER_LOG_FILTER",
         "HTTP_PROXY",
         "HTTPS_PROXY",
@@ -56,7 +54,7 @@ class Durations:
     """Seconds: until a started router answers, until a stopped one is gone, then is killed."""
 
     start: float = 15.0
-    stop: float = 15.0
+    stop: float = 20.0
     kill: float = 5.0
 
 
@@ -108,15 +106,18 @@ class DaemonFiles:
 
 
 def find_files(
-    places: Places, environ: Mapping[str, str], *, pidfile: Path | None = None
+    places: Places,
+    environ: Mapping[str, str],
+    *,
+    pidfile: Path | None = None,
+    log: Path | None = None,
 ) -> DaemonFiles:
-    """Return where the router's files are, and make their directories."""
+    """Return where the router's files are, and make the directories that are ours."""
     chosen = pidfile or (Path(environ[PIDFILE]) if environ.get(PIDFILE) else None)
     if chosen is None:
         chosen = private_directory(places.runtime, real=True) / "router.pid"
-    log = Path(environ[LOG_FILE]) if environ.get(LOG_FILE) else places.log_file
     private_directory(places.config)
-    return DaemonFiles(pidfile=chosen.absolute(), log=log.absolute())
+    return DaemonFiles(pidfile=chosen.absolute(), log=(log or places.log_file).absolute())
 
 
 class Held:

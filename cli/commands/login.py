@@ -1,0 +1,27 @@
+"""`smista login`: a user of the router, made once, whose key is kept."""
+
+import asyncclick as click
+
+from cli.connection import client_config, keys, router_url, stored_key, wait_router
+from cli.surroundings import Surroundings
+from smista.local.config_files import load_client_config
+from smista.local.credentials import ROUTER_KEY, Scope
+from smista.sdk.client import open_client
+
+
+@click.command()
+@click.option("--global", "everywhere", is_flag=True, help="Keep the key for all projects.")
+@click.pass_obj
+async def login(here: Surroundings, everywhere: bool) -> None:
+    """Create a local user and keep its router key."""
+    config, _ = load_client_config(here.root, here.places)
+    if stored_key(here, config.router) is not None:
+        click.echo(f"already logged in to {router_url(here, config.router)}")
+        return
+    url = await wait_router(here, config.router)
+    async with open_client(client_config(url, config.router)) as client:
+        identity = await client.bootstrap()
+    scope = Scope.GLOBAL if everywhere else Scope.PROJECT
+    path = keys(here).store(ROUTER_KEY, identity.api_key, scope=scope)
+    click.echo(f"logged in as {identity.user_id}")
+    click.echo(f"the key is kept in {path}", err=True)

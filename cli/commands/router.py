@@ -1,0 +1,103 @@
+"""`smista start`, `stop`, `status`: the router of this machine.
+
+The only module of the command line that may import the router itself, and only to be it.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import asyncclick as click
+import trio
+
+from cli.connection import client_config, router_url
+from cli.failures import NoRouter
+from cli.logs import configure
+from cli.surroundings import Surroundings
+from cli.visible import visible_line
+from smista.local.config_files import RouterConnection, load_client_config
+from smista.local.daemon_ctl import (
+    AlreadyRunning,
+    DaemonFiles,
+    find_files,
+    hold,
+    router_command,
+)
+from smista.local.daemon_ctl import start as start_daemon
+from smista.local.daemon_ctl import stop as stop_daemon
+from smista.local.router_config import RouterConfig
+from smista.local.router_file import load_router_config
+from smista.sdk.client import open_client
+
+_PATH = click.Path(path_type=Path, dir_okay=False, resolve_path=True)
+
+
+@click.command()
+@click.option("--foreground", is_flag=True, help="Stay in this process, for a service manager.")
+@click.option("--config", "config_file", type=_PATH, help="Another router.toml.")
+@click.option("--pidfile", type=_PATH, envvar="SMISTA_ROUTER_PIDFILE", help="Another pidfile.")
+@click.pass_obj
+async def start(
+    here: Surroundings, foreground: bool, config_file: Path | None, pidfile: Path | None
+) -> None:
+    """Start the router; it goes on in the background."""
+    config, warnings = load_router_config(here.places, config_file)
+    files = _files(here, pidfile)
+    for warning in warnings:
+        click.echo(str(warning), err=True)
+    if foreground:
+        await _serve(config, here, files)
+        return
+    options = ["--config", str(config_file)] if config_file else []
+    if here.log_filter:
+        options += ["--log-filter", here.log_filter]
+    launch = partial(start_daemon, files, router_command(*options))
+    started = await trio.to_thread.run_sync(launch)
+    if not started.new:
+        raise AlreadyRunning(started.daemon)
+    click.echo(f"router started at {started.daemon.url} (process {started.daemon.pid})")
+
+
+@click.command()
+@click.option("--config", "config_file", type=_PATH, help="Accepted for symmetry with start.")
+@click.option("--pidfile", type=_PATH, envvar="SMISTA_ROUTER_PIDFILE", help="Another pidfile.")
+@click.pass_obj
+async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | None) -> None:
+    """Stop the router and wait until it is gone."""
+    if not await trio.to_thread.run_sync(stop_daemon, _files(here, pidfile)):
+        raise NoRouter("no router is running here; start one with: smista start")
+    click.echo("router stopped")
+
+
+@click.command()
+@click.option("--url", help="Ask this router.")
+@click.pass_obj
+async def status(here: Surroundings, url: str | None) -> None:
+    """Say whether the router answers, and its version."""
+    connection = RouterConnection(url=url)
+    if url is None:
+        config, _ = load_client_config(here.root, here.places)
+        connection = config.router
+    asked = router_url(here, connection)
+    async with open_client(client_config(asked, connection)) as client:
+        answer = await client.status()
+    click.echo(f"router: {visible_line(answer.status)}")
+    click.echo(f"version: {visible_line(answer.version)}")
+    click.echo(f"url: {visible_line(asked)}")
+    click.echo("encryption: none yet; sessions are stored in clear")
+
+
+async def _serve(config: RouterConfig, here: Surroundings, files: DaemonFiles) -> None:
+    from actors.daemon import serve  # the router's own weight, for the router alone
+
+    configure(here.log_filter or config.logging.level, here.log_file)
+    with hold(files) as held:
+
+        def ready(url: str) -> None:
+            held.announce(url)
+            click.echo(f"router answers at {url}", err=True)
+
+        await serve(config, ready=ready)
+
+
+def _files(here: Surroundings, pidfile: Path | None) -> DaemonFiles:
+    return find_files(here.places, here.environ, pidfile=pidfile, log=here.log_file)

@@ -1,0 +1,53 @@
+"""`smista trace`: what was decided in a session, why, and what it cost."""
+
+from typing import Final
+
+import asyncclick as click
+
+from cli.connection import open_router
+from cli.failures import CommandError
+from cli.render import timeline
+from cli.surroundings import Surroundings
+from smista.local.config_files import load_client_config
+from smista.sdk.answers import TraceEntry
+from smista.sdk.client import Client
+
+PAGE: Final = 200
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the events, one JSON object a line.")
+@click.pass_obj
+async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
+    """Show the trace of SESSION, or of this project's newest one."""
+    config, _ = load_client_config(here.root, here.places)
+    async with open_router(here, config) as client:
+        session_id = session or await _newest(client, here)
+        events = await _all_events(client, session_id)
+    if as_json:
+        for event in events:
+            click.echo(event.model_dump_json(exclude_none=True))
+        return
+    click.echo(f"session {session_id}", err=True)
+    if events:
+        click.echo(timeline(events))
+    else:
+        click.echo("no events yet", err=True)
+
+
+async def _newest(client: Client, here: Surroundings) -> str:
+    sessions = await client.sessions(scope=str(here.root))
+    for summary in sessions:
+        if not summary.archived:
+            return summary.id
+    raise CommandError(f"there is no session for {here.root} yet")
+
+
+async def _all_events(client: Client, session_id: str) -> list[TraceEntry]:
+    events: list[TraceEntry] = []
+    while True:
+        page = await client.trace(session_id, offset=len(events), limit=PAGE)
+        events += page
+        if len(page) < PAGE:
+            return events

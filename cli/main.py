@@ -1,0 +1,118 @@
+"""The group of all commands, and the one place that turns errors into exit codes."""
+
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import asyncclick as click
+import trio
+
+from cli.arguments import PROMPT, arrange
+from cli.failures import DONE, INTERRUPTED, exit_code, explanation, leaves
+from smista import __version__
+
+COMMANDS: Final = {
+    "start": "cli.commands.router",
+    "stop": "cli.commands.router",
+    "status": "cli.commands.router",
+    "login": "cli.commands.login",
+    "trace": "cli.commands.trace",
+    "demo-model": "cli.commands.demo_model",
+    PROMPT: "cli.commands.prompt",
+}
+"""Command → the module it lives in, which is imported when the command is called."""
+
+
+class LateGroup(click.Group):
+    """Finds its commands by COMMANDS, so that one command does not pay for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(COMMANDS[cmd_name])
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-L",
+    "--log-file",
+    envvar="SMISTA_ROUTER_LOG_FILE",
+    metavar="PATH",
+    help="Log to this file instead of the terminal.",
+)
+@click.option(
+    "-l",
+    "--log-filter",
+    envvar="SMISTA_ROUTER_LOG_FILTER",
+    metavar="LEVEL",
+    help="off, error, warn, info, debug or trace. Default: off; for the router, its own file.",
+)
+@click.option("--enforce-keyring", is_flag=True, help="Fail if the keyring cannot be used.")
+@click.version_option(__version__, "-V", "--version", message="smista %(version)s")
+@click.pass_context
+async def cli(
+    ctx: click.Context, log_file: str | None, log_filter: str | None, enforce_keyring: bool
+) -> None:
+    """Route work to models by your own rules.
+
+    Without a command, the words are a prompt: smista "review @src/main.py"
+    """
+    from cli.logs import configure
+    from cli.surroundings import look_around
+
+    if enforce_keyring:
+        raise click.UsageError("the system keyring is not supported yet; leave --enforce-keyring")
+    configure(log_filter or "off", Path(log_file) if log_file else None)
+    ctx.obj = look_around(umask=ctx.obj, log_file=log_file, log_filter=log_filter)
+
+
+def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
+    """Run the command line *argv* and return its exit code. *umask* is the user's own."""
+    _leave_no_core()
+    try:
+        words = arrange(argv, [name for name in COMMANDS if name != PROMPT])
+        outcome: object = trio.run(
+            partial(cli.main, words, prog_name="smista", standalone_mode=False, obj=umask)
+        )
+        sys.stdout.flush()
+    except BaseException as error:
+        return _fail(error)
+    return outcome if isinstance(outcome, int) else DONE
+
+
+def _leave_no_core() -> None:
+    # A core file would hold the keys that were in memory.
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
+def _fail(error: BaseException) -> int:
+    parts = leaves(error)
+    codes = [exit_code(part) for part in parts]
+    if None in codes:
+        # A fault of ours: the traceback is what a report needs.
+        raise error
+    if INTERRUPTED in codes:
+        return INTERRUPTED
+    for part in parts:
+        text = explanation(part)
+        if text:
+            sys.stderr.write(f"{text}\n")
+        if isinstance(part, BrokenPipeError):
+            _forget_stdout()
+    return max(code for code in codes if code is not None)
+
+
+def _forget_stdout() -> None:
+    # Python flushes stdout once more at exit, which would fail again and say so.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

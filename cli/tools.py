@@ -1,0 +1,267 @@
+"""The tools that run on the user's machine, in two steps: say what will be done, then do it.
+
+`prepare` reads and changes nothing, so that a person can be shown all of it; `perform` does
+exactly what was shown, or refuses. What is allowed is decided elsewhere.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from cli.files import (
+    MAX_FILE,
+    Unusable,
+    decode,
+    diff_of,
+    is_crlf,
+    lines_of,
+    read_file,
+    replace_file,
+)
+from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
+from cli.surroundings import Surroundings
+from cli.workspace import is_ours, relative
+from smista.core.events import ToolRequest
+
+PERMISSIONS: Final[Mapping[str, str]] = {
+    "read_file": "file_read",
+    "write_file": "file_write",
+    "edit_file": "file_write",
+    "shell": "shell",
+}
+"""Tool → the permission key that governs it. There are no other tools here."""
+
+MAX_RESULT: Final = 256 * 1024
+"""Characters of a file that a model is given at once."""
+
+_CAREFUL_FOLDERS: Final = frozenset({".smista", ".agents", ".vscode", ".github"})
+_CAREFUL_NAMES: Final = frozenset({"agents.md", ".envrc"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    real: Path
+    first: int
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The whole file before (None: there was none) and after."""
+
+    real: Path
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    line: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A call as it will be done. *shown* is the whole diff or command.
+
+    *paths*: the path as given and the real one. *confined*: nothing outside the root is
+    touched and nothing that steers other programs is written.
+    """
+
+    title: str
+    shown: str
+    action: Reading | Change | Command
+    paths: tuple[str, ...] | None = None
+    confined: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    content: str
+    is_error: bool = False
+
+
+def prepare(request: ToolRequest, here: Surroundings) -> Prepared:
+    """Return what *request* would do. Blocks on files. Raises Unusable."""
+    arguments = request.arguments
+    match request.name:
+        case "read_file":
+            return _prepare_read(arguments, here)
+        case "write_file":
+            return _prepare_write(arguments, here)
+        case "edit_file":
+            return _prepare_edit(arguments, here)
+        case "shell":
+            return _prepare_shell(arguments)
+        case _:
+            raise Unusable(f"there is no tool {request.name!r} on this machine")
+
+
+async def perform(
+    prepared: Prepared, here: Surroundings, *, hidden: frozenset[str] = frozenset()
+) -> Outcome:
+    """Do what was prepared. *hidden* names variables that a command must not see."""
+    match prepared.action:
+        case Reading() as reading:
+            work = partial(_read, reading)
+        case Change() as change:
+            work = partial(_write, change, here)
+        case Command(line=line, seconds=seconds):
+            ran = await run_shell(line, here, seconds=seconds, hidden=hidden)
+            return Outcome(content=ran.text, is_error=ran.failed)
+    try:
+        return Outcome(content=await trio.to_thread.run_sync(work))
+    except Unusable as fault:
+        return Outcome(content=str(fault), is_error=True)
+
+
+def _prepare_read(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
+    _know(arguments, "path", "start_line", "line_count")
+    given, real = _locate(arguments, here)
+    count = None if arguments.get("line_count") is None else _number(arguments, "line_count", 1)
+    reading = Reading(real=real, first=_number(arguments, "start_line", 1), count=count)
+    return Prepared(
+        title=f"read_file {given}",
+        shown="",
+        action=reading,
+        paths=_both(given, real, here),
+        confined=_inside(real, here),
+    )
+
+
+def _prepare_write(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
+    _know(arguments, "path", "content")
+    given, real = _locate(arguments, here)
+    before = read_file(real)
+    text = _string(arguments, "content")
+    if before is not None and is_crlf(before):
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return _change("write_file", given, real, before, text.encode(), here)
+
+
+def _prepare_edit(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
+    _know(arguments, "path", "old", "new", "replace_all")
+    given, real = _locate(arguments, here)
+    before = read_file(real)
+    if before is None:
+        raise Unusable(f"{given} does not exist; use write_file to create it")
+    text = decode(before, given)
+    old, new = _string(arguments, "old"), _string(arguments, "new")
+    if old not in text and is_crlf(before):
+        old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+    found = text.count(old) if old else 0
+    if found == 0:
+        raise Unusable(f"`old` does not occur in {given}; read the file and quote it exactly")
+    if found > 1 and arguments.get("replace_all") is not True:
+        raise Unusable(f"`old` occurs {found} times in {given}; quote more, or set replace_all")
+    return _change("edit_file", given, real, before, text.replace(old, new).encode(), here)
+
+
+def _prepare_shell(arguments: Mapping[str, Any]) -> Prepared:
+    _know(arguments, "command", "timeout_ms")
+    line = _string(arguments, "command")
+    if "\0" in line or not line.strip():
+        raise Unusable("`command` is empty or holds a NUL")
+    asked = arguments.get("timeout_ms")
+    seconds = DEFAULT_SECONDS if asked is None else _number(arguments, "timeout_ms", 1) / 1000
+    command = Command(line=line, seconds=min(seconds, MAX_SECONDS))
+    return Prepared(title="shell", shown=line, action=command, confined=False)
+
+
+def _change(
+    tool: str, given: str, real: Path, before: bytes | None, after: bytes, here: Surroundings
+) -> Prepared:
+    if len(after) > MAX_FILE:
+        raise Unusable(f"more than {MAX_FILE} bytes are not written at once")
+    if any(part.casefold() == ".git" for part in real.parts):
+        raise Unusable(f"{given}: nothing below .git is ever written")
+    old = None if before is None else decode(before, given)
+    return Prepared(
+        title=f"{tool} {given}",
+        shown=diff_of(old, after.decode(), given),
+        action=Change(real=real, before=before, after=after),
+        paths=_both(given, real, here),
+        confined=_inside(real, here) and not _careful(real, here),
+    )
+
+
+def _read(reading: Reading) -> str:
+    content = read_file(reading.real)
+    if content is None:
+        raise Unusable("there is no such file")
+    lines = lines_of(decode(content, reading.real.name))
+    last = None if reading.count is None else reading.first - 1 + reading.count
+    text = "".join(lines[reading.first - 1 : last])
+    if len(text) <= MAX_RESULT:
+        return text
+    note = f"[only the first {MAX_RESULT} characters; ask for a part with start_line, line_count]"
+    return f"{text[:MAX_RESULT]}\n{note}"
+
+
+def _write(change: Change, here: Surroundings) -> str:
+    replace_file(change.real, change.before, change.after, here.umask)
+    return f"written, {len(change.after)} bytes"
+
+
+def _locate(arguments: Mapping[str, Any], here: Surroundings) -> tuple[str, Path]:
+    """Return the path as given and the real path of what it names, all links followed."""
+    given = _string(arguments, "path")
+    if not given or "\0" in given:
+        raise Unusable("`path` is empty or holds a NUL")
+    try:
+        real = (here.root / given).resolve()
+    except (OSError, RuntimeError) as error:
+        raise Unusable(f"{given} does not lead anywhere") from error
+    if is_ours(real, here):
+        raise Unusable(f"{given} belongs to smista itself and is closed to tools")
+    return given, real
+
+
+def _inside(real: Path, here: Surroundings) -> bool:
+    return real.is_relative_to(here.root.resolve())
+
+
+def _careful(real: Path, here: Surroundings) -> bool:
+    inside = real.relative_to(here.root.resolve()) if _inside(real, here) else real
+    parts = [part.casefold() for part in inside.parts]
+    return (
+        not _CAREFUL_FOLDERS.isdisjoint(parts)
+        or parts[-1] in _CAREFUL_NAMES
+        or any("hook" in part for part in parts)
+    )
+
+
+def _both(given: str, real: Path, here: Surroundings) -> tuple[str, ...]:
+    as_given = relative(Path(os.path.normpath(here.root / given)), here.root)
+    return tuple(dict.fromkeys((as_given, relative(real, here.root.resolve()))))
+
+
+def _know(arguments: Mapping[str, Any], *names: str) -> None:
+    unknown = sorted(set(arguments) - set(names))
+    if unknown:
+        raise Unusable(f"unknown arguments {', '.join(unknown)}; there are {', '.join(names)}")
+
+
+def _string(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise Unusable(f"`{name}` is missing or not a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Unusable(f"`{name}` is not valid text") from error
+    return value
+
+
+def _number(arguments: Mapping[str, Any], name: str, least: int) -> int:
+    value = arguments.get(name, least)
+    if value is None:
+        return least
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise Unusable(f"`{name}` should be an integer of {least} or more")
+    return value
