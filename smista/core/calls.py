@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from smista.core.history import Call
+from smista.core.privacy import Guard
 from smista.core.tools import FILE_TOOLS, LISTING_TOOLS
 
 _SPACE: Final = re.compile(r"\s+")
 _FINE: Final = re.compile(r"[\s:=,;|&()<>$`{}\[\]\"'!@#]+")
 _DROPPED: Final = re.compile(r"[\"'\\]")
+_MOST_NAMES: Final = 4096
+_WHOLE_TREE: Final = frozenset({"", ".", "./", "/"})
 
 
 def arguments_of(call: Call) -> dict[str, Any]:
@@ -22,12 +25,29 @@ def arguments_of(call: Call) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def touched_paths(call: Call) -> tuple[str, ...]:
-    """Return the files that a file tool's call names; they join the task paths of the run."""
-    if call.name not in FILE_TOOLS:
+def touched_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that a call of file tool *name* touches: they join the run's task paths."""
+    if name not in FILE_TOOLS:
         return ()
-    path = arguments_of(call).get("path")
+    path = arguments.get("path")
     return (path,) if isinstance(path, str) and path else ()
+
+
+def call_restriction(lists: Guard, name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return why a call counts as one for a restricted path, None if it does not.
+
+    Listing and searching the whole tree is no such call: its result says which files it read.
+    """
+    if not lists.active:
+        return None
+    names = named_paths(name, arguments)
+    if len(names) > _MOST_NAMES:
+        return f"the {name} call names too many things to check"
+    for path in names:
+        reason = None if path in _WHOLE_TREE else lists.restricts(path)
+        if reason is not None:
+            return reason
+    return None
 
 
 def named_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:

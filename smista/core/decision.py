@@ -99,3 +99,4 @@ class Refusal:
     matched_rule: str | None = None
     items: tuple[Item, ...] = ()
     attempts: tuple[Attempt, ...] = field(default=())
+    override_used: bool = False

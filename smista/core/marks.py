@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smista.core.calls import arguments_of, named_paths
+from smista.core.calls import arguments_of, call_restriction
 from smista.core.candidates import Candidate, Origin
 from smista.core.diffs import FileDiff
 from smista.core.exchanges import Exchange
@@ -95,7 +95,7 @@ class Marker:
         if not self.guard.active:
             return None
         for call in calls:
-            reason = self._first(named_paths(call.name, arguments_of(call)))
+            reason = call_restriction(self.guard, call.name, arguments_of(call))
             if reason is not None:
                 return reason
         return None

@@ -71,6 +71,7 @@ def _serve(
         matched_rule=route.matched_rule,
         items=unserved(ranked),
         attempts=choice,
+        override_used=route.override,
     )
 
 
