@@ -9,6 +9,7 @@ from smista.demo.asked import Asked, Result
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _REFUSALS: Final = ("error", "rejected", "refused", "denied", "the user rejected", "failed")
 
 
@@ -216,6 +217,5 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
 
 
 def _dump(value: Any) -> bytes:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     # A lone surrogate that came in as an escape must not end the connection.
-    return text.encode("utf-8", "replace")
+    return _JSON.encode(value).encode("utf-8", "replace")

@@ -49,7 +49,8 @@ class ChatTurn:
         choice = _first_choice(chunk)
         self._finish = text(member(choice, "finish_reason")) or self._finish
         # Usage may come without any choice, after the finish reason; that report is the last.
-        self._usage.read(chunk.get("usage"), final=choice is None or bool(self._finish))
+        if is_object(usage := chunk.get("usage")):
+            self._usage.read(usage, final=choice is None or bool(self._finish))
         if choice is None:
             return []
         self._begun = True
