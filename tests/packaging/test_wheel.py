@@ -93,3 +93,4 @@ def test_smista_runs_its_own_code_among_strangers(home: Home, command: list[str]
 
     smista = (home.bin / command[0], *command[1:])
     assert run(*smista, "--version", cwd=home.elsewhere) == f"smista {__version__}\n"
+    assert "Usage: smista" in run(*smista, "--help", cwd=home.elsewhere)
