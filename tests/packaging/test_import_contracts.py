@@ -49,7 +49,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     done = subprocess.run(
         [LINT_IMPORTS, "--no-logo", "--no-cache"], cwd=copy, capture_output=True, text=True
     )
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Contracts: " in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
