@@ -15,7 +15,17 @@ from uuid import UUID
 from smista.core.intents import TaskIntent
 from smista.core.records import ContextReference, EventType, TraceEvent, TurnRecord
 from smista.core.secret import Envelope, Plain, Sealed
-from smista.storage.rows import Row, json_text, key, place, ref, row, secret_from, secret_object
+from smista.storage.rows import (
+    Row,
+    encode,
+    json_text,
+    key,
+    place,
+    ref,
+    row,
+    secret_from,
+    secret_object,
+)
 from smista.storage.values import Ref, Unstorable, clean
 
 PACK: Final = 64
@@ -111,7 +121,7 @@ def event_rows(record: TurnRecord) -> list[Row]:
         n = place(key(record.session_id), record.first_event + chunk.first)
         rows.append(_event_row(Ref("trace_event", n), record, chunk))
         contents = [_event_content(event) for event in chunk.events]
-        rows.append(row(Ref("trace_event_content", n), content=json_text(contents)))
+        rows.append(row(Ref("trace_event_content", n), content=encode(contents)))
     return rows
 
 

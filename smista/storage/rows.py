@@ -5,20 +5,25 @@ JSON text: the engine reads and writes text several times faster than objects.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from smista.core.errors import StorageError
 from smista.core.records import AuthToken, Session, User
 from smista.core.secret import Envelope, Plain, Sealed, SecretContent
 from smista.ports.journal import IdempotencyRecord
-from smista.storage.values import Key, Ref, clean
+from smista.storage.values import MAX_DEPTH, Key, Ref, Unstorable, clean, clean_text
 
 Row = Mapping[str, Any]
+
+encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,7 @@ class Unit:
     touched: datetime | None = None
 
 
+@lru_cache(maxsize=4096)
 def key(text: str) -> UUID | str:
     """Return the key that *text* names: a UUID where it is one."""
     try:
@@ -55,8 +61,28 @@ def row(address: Ref, /, **columns: Any) -> dict[str, Any]:
 
 
 def json_text(value: Any) -> str:
-    """Return *value* as compact JSON, cleaned first: escapes would hide what clean() must see."""
-    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":"))
+    """Return *value* as compact JSON; raises Unstorable.
+
+    Cleaning walks in Python, encoding does not: so the text is looked at, and only what looks
+    doubtful is cleaned and encoded again.
+    """
+    try:
+        text = encode(value)
+        if not _doubtful(text):
+            return text
+    except (TypeError, ValueError, RecursionError):
+        pass  # clean() knows more kinds, and says which one it refuses
+    try:
+        return encode(clean(value))
+    except TypeError as error:
+        raise Unstorable(f"a value cannot be stored as JSON: {error}") from None
+
+
+def _doubtful(text: str) -> bool:
+    """Say if *text* may hold a NUL, a lone surrogate, an integer beyond 64 bits, or be deep."""
+    if "\\u0000" in text or _LONG_NUMBER.search(text):
+        return True
+    return clean_text(text) is not text or text.count("[") + text.count("{") > MAX_DEPTH
 
 
 def by_table(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -76,7 +102,13 @@ def secret_object(content: SecretContent) -> dict[str, Any]:
 
 
 def secret_text(content: SecretContent | None) -> str | None:
-    return None if content is None else json_text(secret_object(content))
+    match content:
+        case None:
+            return None
+        case Plain(text):
+            return encode({"Plaintext": clean_text(text)})
+        case Sealed():
+            return json_text(secret_object(content))
 
 
 def secret_from(stored: Mapping[str, Any]) -> SecretContent:
