@@ -67,7 +67,7 @@ def _material(held: Sequence[Candidate]) -> Iterator[str]:
 
 def _fenced(text: str) -> str:
     # One mark more than any run inside, so that no file can end its own block.
-    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
+    longest = max((len(run) for run in _FENCE.findall(text)), default=2) if "```" in text else 2
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
 

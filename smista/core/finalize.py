@@ -80,7 +80,7 @@ def _broken(candidate: Candidate) -> str | None:
 def _item(entry: Ranked, included: bool, reason: str) -> Item:
     candidate = entry.candidate
     return Item(
-        kind=candidate.kind.value,
+        kind=str(candidate.kind),
         label=candidate.label,
         tokens=candidate.tokens,
         required=entry.mark.required is not None,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 from smista.core.paths import fold, trim_part
@@ -16,6 +17,7 @@ from smista.core.paths import fold, trim_part
 MOST_PATTERNS: Final = 1000
 LONGEST_PATTERN: Final = 256
 _MOST_SPELLINGS: Final = 1000
+Regex = tuple[re.Pattern[str], int]
 _MAGIC: Final = re.compile(r"[*?\[]")
 
 
@@ -34,18 +36,39 @@ def problem(pattern: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Globs:
-    """Compiled patterns; the plain shapes are looked up, only the odd ones are tried in turn.
+class Choices:
+    """Expressions tried in turn, unless *either* says that none of them fits."""
 
-    *bad* are the numbers of the patterns that cannot be read: they match nothing here, and the
-    caller decides what a broken pattern means.
+    either: re.Pattern[str] | None
+    each: tuple[Regex, ...]
+
+    @classmethod
+    def of(cls, each: Sequence[Regex]) -> "Choices":
+        union = "|".join(f"(?:{regex.pattern})" for regex, _ in each)
+        return cls(re.compile(union, re.DOTALL) if union else None, tuple(each))
+
+    def hits(self, text: str) -> list[int]:
+        if self.either is None or not self.either.match(text):
+            return []
+        return [number for regex, number in self.each if regex.match(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Globs:
+    """Compiled patterns; plain shapes are looked up, only the others are tried in turn.
+
+    *rooted* holds those that begin with plain parts, under these parts; *named* are those about
+    the file name alone, *loose* the rest. *bad* are the numbers of the patterns that cannot be
+    read: they match nothing here, and the caller decides what a broken pattern means.
     """
 
     names: dict[str, tuple[int, ...]]
     endings: dict[str, tuple[int, ...]]
     exact: dict[str, tuple[int, ...]]
     trees: dict[str, tuple[int, ...]]
-    others: tuple[tuple[re.Pattern[str], int], ...]
+    rooted: dict[str, tuple[Regex, ...]]
+    named: Choices
+    loose: Choices
     bad: tuple[int, ...]
 
     def hits(self, path: str) -> list[int]:
@@ -56,9 +79,10 @@ class Globs:
             found += self.names.get(name, ())
         if self.endings:
             found += self._ending_hits(name)
-        if self.trees:
+        if self.trees or self.rooted:
             found += self._tree_hits(path)
-        found += [number for regex, number in self.others if regex.match(path)]
+        found += self.named.hits(name)
+        found += self.loose.hits(path)
         return found
 
     def _ending_hits(self, name: str) -> list[int]:
@@ -73,7 +97,11 @@ class Globs:
         found: list[int] = []
         slash = path.find("/")
         while slash >= 0:
-            found += self.trees.get(path[:slash], ())
+            lead = path[:slash]
+            found += self.trees.get(lead, ())
+            for regex, number in self.rooted.get(lead, ()):
+                if regex.match(path):
+                    found.append(number)
             slash = path.find("/", slash + 1)
         return found
 
@@ -110,7 +138,9 @@ class _Sorter:
         self.endings: dict[str, tuple[int, ...]] = {}
         self.exact: dict[str, tuple[int, ...]] = {}
         self.trees: dict[str, tuple[int, ...]] = {}
-        self.others: list[tuple[re.Pattern[str], int]] = []
+        self.rooted: dict[str, tuple[Regex, ...]] = {}
+        self.named: list[Regex] = []
+        self.loose: list[Regex] = []
         self.bad: list[int] = []
 
     def add(self, parts: list[str], number: int) -> None:
@@ -124,12 +154,30 @@ class _Sorter:
                 self._file(self.trees, "/".join(lead), number)
             case _ if not _MAGIC.search("/".join(parts)):
                 self._file(self.exact, "/".join(parts), number)
+            case ["**", name] if name != "**":
+                self.named.append((re.compile(rf"{_part_regex(name)}\Z", re.DOTALL), number))
             case _:
-                self.others.append((re.compile(regex, re.DOTALL), number))
+                self._try(parts, (re.compile(regex, re.DOTALL), number))
 
     def globs(self) -> Globs:
-        tables = (self.names, self.endings, self.exact, self.trees)
-        return Globs(*tables, tuple(self.others), tuple(self.bad))
+        return Globs(
+            names=self.names,
+            endings=self.endings,
+            exact=self.exact,
+            trees=self.trees,
+            rooted=self.rooted,
+            named=Choices.of(self.named),
+            loose=Choices.of(self.loose),
+            bad=tuple(self.bad),
+        )
+
+    def _try(self, parts: list[str], regex: Regex) -> None:
+        plain = takewhile(lambda part: part != "**" and not _MAGIC.search(part), parts)
+        lead = "/".join(plain)
+        if lead:
+            self.rooted[lead] = (*self.rooted.get(lead, ()), regex)
+        else:
+            self.loose.append(regex)
 
     @staticmethod
     def _file(table: dict[str, tuple[int, ...]], key: str, number: int) -> None:

@@ -38,8 +38,7 @@ class Marker:
     guard: Guard
     route: Route | None
     root: str
-    referenced: frozenset[str]
-    active: frozenset[str]
+    pointed_at: dict[str, str]
     diff_restricted: bool
 
     def mark(self, candidate: Candidate) -> Mark:
@@ -55,15 +54,14 @@ class Marker:
         return Mark(required, self._restricted(candidate), pointed is not None)
 
     def _pointed(self, candidate: Candidate) -> str | None:
+        rule = None if self.route is None else self.route.rule
         for path in candidate.paths:
-            forms = frozenset(spellings(path, self.root))
-            if forms & self.referenced:
-                return "referenced by the user"
-            if forms & self.active:
-                return "the active file"
-            pattern = fits(self.route.globs, path, self.root) if self.route else None
-            if pattern is not None and self.route is not None and self.route.rule is not None:
-                return f"fits {pattern!r} of rule {self.route.rule.name!r}"
+            for form in spellings(path, self.root):
+                if form in self.pointed_at:
+                    return self.pointed_at[form]
+            pattern = None if rule is None else fits(rule.paths, path, self.root)
+            if pattern is not None and rule is not None:
+                return f"fits {pattern!r} of rule {rule.name!r}"
         return None
 
     def _restricted(self, candidate: Candidate) -> str | None:
@@ -119,14 +117,14 @@ def marker(guard: Guard, route: Route | None, workspace: Workspace) -> Marker:
     """Return the marker of one turn; *route* is None if there is none."""
     root = workspace.root
     active = spellings(workspace.active_file, root) if workspace.active_file else ()
+    pointed_at = dict.fromkeys(active, "the active file")
+    for path in workspace.referenced_paths:
+        pointed_at |= dict.fromkeys(spellings(path, root), "referenced by the user")
     return Marker(
         guard=guard,
         route=route,
         root=root,
-        referenced=frozenset(
-            form for path in workspace.referenced_paths for form in spellings(path, root)
-        ),
-        active=frozenset(active),
+        pointed_at=pointed_at,
         diff_restricted=workspace.git_diff_restricted,
     )
 

@@ -66,6 +66,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _IGNORABLE.sub("", visible))
 
 
+@lru_cache(maxsize=8192)  # as above
 def fold_path(path: str) -> str:
     """Return *path* folded, its parts without trailing dots and spaces, then normalised."""
     text = fold(path)

@@ -30,6 +30,7 @@ class Guard:
     inside: Globs
     outside: Globs
     root: str
+    anchored: bool
 
     @property
     def active(self) -> bool:
@@ -62,9 +63,12 @@ class Guard:
         as_given = folded.lstrip("/")
         if inside is None:
             return self.outside.hits(as_given)
-        if is_absolute(folded):
-            return self.inside.hits(inside) + self.inside.hits(as_given)
-        return self.inside.hits(inside) + self.inside.hits(f"{self.root}/{inside}".lstrip("/"))
+        hits = self.inside.hits(inside)
+        if self.anchored and not hits:
+            # Somebody may have written the whole way into the pattern, from the disk's root on.
+            whole = as_given if is_absolute(folded) else f"{self.root}/{inside}".lstrip("/")
+            return self.inside.hits(whole)
+        return hits
 
     def _named(self, number: int) -> str:
         return f"{self.patterns[number]!r} of {self.origins[number]}"
@@ -85,4 +89,5 @@ def guard(policy: Policy, root: str) -> Guard:
         inside=compile_globs(patterns, folded=True),
         outside=compile_globs(patterns, folded=True, floating=True),
         root=fold_path(root),
+        anchored=any(pattern.startswith(("/", "\\")) for pattern in patterns),
     )
