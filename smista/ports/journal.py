@@ -69,8 +69,13 @@ class Journal(Protocol):
         """
         ...
 
-    async def record_turn(self, record: TurnRecord) -> None:
-        """Write all of *record* or nothing. Sending the same record again changes nothing."""
+    async def record_turn(
+        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
+    ) -> None:
+        """Write all of *record* or nothing. Sending the same record again changes nothing.
+
+        *answered* is the keyed request that the turn answers, kept in the same transaction.
+        """
         ...
 
     async def trace(
