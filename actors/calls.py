@@ -1,21 +1,23 @@
 """A turn's tool calls: mediated when the model asks, settled when the client answers."""
 
-from smista.core.mediation import mediate, parse_arguments
-
 from actors.draft import Draft
 from smista.core.decision import Decision
 from smista.core.history import Call
 from smista.core.intents import Mode
+from smista.core.mediation import mediate, parse_arguments
 from smista.core.messages import ToolResultEntry
 from smista.core.phase import PendingCall
 from smista.core.proposals import proposed_change
 from smista.core.records import CallStatus, DiffRecord, DiffStatus, ToolCallRecord
 from smista.core.secret import Plain
+from smista.core.snapshot import Snapshot
 
 CUT = "The output limit was reached in the middle of this call, so it was not run. Ask again."
 
 
-def mediate_call(draft: Draft, decision: Decision, call: Call, *, cut: bool) -> PendingCall | None:
+def mediate_call(
+    draft: Draft, decision: Decision, snapshot: Snapshot, call: Call, *, cut: bool
+) -> PendingCall | None:
     """Record *call* and decide on it: None if it was answered here, else what the client runs."""
     arguments = parse_arguments(call.name, call.arguments)
     draft.put_call(
@@ -31,12 +33,12 @@ def mediate_call(draft: Draft, decision: Decision, call: Call, *, cut: bool) -> 
     if cut or isinstance(arguments, str):
         draft.answer_call(call.call_id, CUT if cut else str(arguments), is_error=True)
         return None
-    verdict = mediate(call.name, arguments, decision, plan_mode=draft.input.plan_active)
+    verdict = mediate(call.name, arguments, decision, snapshot)
     if verdict.mode is Mode.DENY:
         draft.answer_call(call.call_id, verdict.reason, is_error=True)
         return None
     _propose(draft, call, arguments, restricted=decision.restricted_in_view)
-    return PendingCall(call.call_id, verdict.mode, decision.restricted_in_view)
+    return PendingCall(call.call_id, verdict.mode, verdict.restricted_in_view)
 
 
 def _propose(draft: Draft, call: Call, arguments: dict[str, object], *, restricted: bool) -> None:

@@ -5,14 +5,13 @@ no run itself.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import trio
-from smista.core.pipeline import decide
 
 from actors.envelope import Abandon, Envelope, Leave, ReaderLeft
 from actors.parts import Parts
@@ -23,6 +22,7 @@ from smista.core.decision import Decision, Refusal
 from smista.core.errors import SessionNotFound, ShuttingDown
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
+from smista.core.pipeline import decide
 from smista.core.records import Session, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import session_detail
@@ -34,7 +34,7 @@ log = logging.getLogger("smista.sessions")
 
 
 @asynccontextmanager
-async def open_directory(parts: Parts) -> AsyncIterator["Directory"]:
+async def open_directory(parts: Parts) -> AsyncGenerator["Directory"]:
     """Own the nursery of all sessions; leaving it cancels what is left of them."""
     async with trio.open_nursery() as nursery:
         yield Directory(parts, nursery)
@@ -224,6 +224,11 @@ class Directory:
     async def _quiet(self) -> None:
         for actor in list(self._awake.values()):
             await actor.wait_free()
+
+    @property
+    def awake(self) -> int:
+        """How many sessions have an actor now."""
+        return len(self._awake)
 
     @property
     def busy(self) -> int:

@@ -12,8 +12,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from smista.core.views import cost_payload
-
 from smista.core.decision import Decision, Item
 from smista.core.history import Call, Message, Role
 from smista.core.ids import row_id
@@ -38,6 +36,7 @@ from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain
 from smista.core.stream import Usage
 from smista.core.totals import Totals
+from smista.core.views import cost_payload
 
 
 class Draft:
@@ -249,7 +248,7 @@ class Draft:
             paths=paths,
             restricted=restricted,
         )
-        self.state = replace(self.state, messages=(*self.state.messages, message))
+        self.state = replace(self.state, messages=_with_result(self.state.messages, message))
 
     def approve(self, call_id: str, decision: str) -> None:
         """Record the user's word on a call."""
@@ -364,6 +363,18 @@ def _with_calls(text: str, calls: tuple[Call, ...]) -> str:
         for call in calls
     ]
     return json.dumps({"text": text, "tool_calls": entries}, ensure_ascii=False)
+
+
+def _with_result(messages: tuple[Message, ...], result: Message) -> tuple[Message, ...]:
+    """Place a result behind the answer that asked for it and the results that are there."""
+    place = len(messages)
+    for n, message in enumerate(messages):
+        ours = {call.call_id for call in message.calls}
+        if result.call_id in ours:
+            place = n + 1
+            while place < len(messages) and messages[place].call_id in ours:
+                place += 1
+    return (*messages[:place], result, *messages[place:])
 
 
 def _message_payload(role: Role, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,9 +108,9 @@ class SessionActor:
         told, pause = _told(said), pause_of(self.state.run.phase)
         step = advance(self._lock, pause, told)
         error = refusal(self._lock, pause, told) if step is None else self._wrong(said)
+        if error is not None and isinstance(said, Envelope):
+            said.refuse(error)
         if step is None or error is not None:
-            if isinstance(said, Envelope):
-                said.refuse(error)
             return
         self._lock = step.lock
         if self._lock is Lock.FREE:

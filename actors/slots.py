@@ -1,6 +1,6 @@
 """A place among the turns that are served at once."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import trio
@@ -9,7 +9,7 @@ from smista.core.errors import RouterBusy
 
 
 @asynccontextmanager
-async def slot(limiter: trio.CapacityLimiter, *, patience: float) -> AsyncIterator[None]:
+async def slot(limiter: trio.CapacityLimiter, *, patience: float) -> AsyncGenerator[None]:
     """Hold a place in *limiter*; raises RouterBusy if none is free within *patience* seconds."""
     holder = object()
     try:

@@ -9,16 +9,6 @@ from decimal import Decimal
 from typing import NamedTuple
 
 import trio
-from smista.core.mediation import announced
-from smista.core.pipeline import decide
-from smista.core.views import (
-    classification_payload,
-    classification_view,
-    context_view,
-    refusal_payload,
-    routing_payload,
-    routing_view,
-)
 
 from actors.answer import Answer
 from actors.asking import may_fall_back, may_retry, wait_before_retry
@@ -45,9 +35,11 @@ from smista.core.history import Call, Role
 from smista.core.ids import run_ms
 from smista.core.intents import Mode, TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
+from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject, ToolResults
 from smista.core.model_ref import ModelRef
 from smista.core.phase import AwaitingTool, Idle, PendingCall, Phase
+from smista.core.pipeline import decide
 from smista.core.prices import call_cost
 from smista.core.records import EventType, SessionState
 from smista.core.request import ExecuteRequest
@@ -55,6 +47,14 @@ from smista.core.session_views import tool_request, trace_id
 from smista.core.snapshot import Attempt, Snapshot
 from smista.core.stream import Usage
 from smista.core.totals import Totals
+from smista.core.views import (
+    classification_payload,
+    classification_view,
+    context_view,
+    refusal_payload,
+    routing_payload,
+    routing_view,
+)
 from smista.ports.provider import Credentials
 
 Outcome = tuple[SessionState | None, TurnEnd]
@@ -135,6 +135,7 @@ class Turn:
         self._draft = Draft(state, parts.clock.now())
         self._command: TaskIntent | None = None
         self._decision: Decision | None = None
+        self._snapshot: Snapshot | None = None
         self._answer: Answer | None = None
         self._spent: list[Spent] = []
 
@@ -239,6 +240,7 @@ class Turn:
             self._draft, self._inputs[-1].credentials, self._command, passed_over, self._parts
         )
         decided = decide(snapshot)
+        self._snapshot = snapshot
         self._draft.now = self._parts.clock.now()
         match decided:
             case Refusal():
@@ -338,9 +340,14 @@ class Turn:
             for ended in answer.calls
         )
         draft.add_assistant(answer.text, calls, decision)
-        mediated = [mediate_call(draft, decision, call, cut=answer.cut) for call in calls]
         self._answer = None
+        mediated = [self._mediate(decision, call, cut=answer.cut) for call in calls]
         return tuple(pending for pending in mediated if pending is not None)
+
+    def _mediate(self, decision: Decision, call: Call, *, cut: bool) -> PendingCall | None:
+        if self._snapshot is None:
+            raise TypeError("a call is mediated by the snapshot its model was chosen on")
+        return mediate_call(self._draft, decision, self._snapshot, call, cut=cut)
 
     async def _await_tools(self, pending: tuple[PendingCall, ...]) -> Outcome:
         state = self._draft.state

@@ -16,9 +16,7 @@ from smista.core.stream import Finish, StreamEnd, StreamEvent, TextDelta, ToolCa
 from smista.core.stream import Usage as ModelUsage
 from smista.ports.provider import Credentials
 
-ALL = Capabilities(
-    streaming=True, tools=True, json_output=True, system_prompt=True, memory=True
-)
+ALL = Capabilities(streaming=True, tools=True, json_output=True, system_prompt=True, memory=True)
 
 
 def descriptor(provider: str, model: str, **facts) -> ModelDescriptor:
@@ -28,10 +26,11 @@ def descriptor(provider: str, model: str, **facts) -> ModelDescriptor:
 
 
 class Stall:
-    """A point in a script where the model falls silent for ever; *reached* says it got there."""
+    """A point where the model falls silent for ever: *reached* it, *left* it by a cancel."""
 
     def __init__(self) -> None:
         self.reached = trio.Event()
+        self.left = trio.Event()
 
 
 Step = StreamEvent | SmistaError | Stall
@@ -101,8 +100,10 @@ class _Playing:
         match self._script.popleft():
             case Stall() as stall:
                 stall.reached.set()
-                await trio.sleep_forever()
-                raise AssertionError("unreachable")
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    stall.left.set()
             case SmistaError() as error:
                 raise error
             case event:

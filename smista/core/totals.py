@@ -68,7 +68,8 @@ def totals_to_json(totals: Totals) -> dict[str, Any]:
 
 def totals_from_json(stored: Mapping[str, Any]) -> Totals:
     """Return the totals that *stored* describes."""
-    return Totals(**{**stored, "cost": Decimal(stored["cost"])})
+    members: dict[str, Any] = {**stored, "cost": Decimal(stored["cost"])}
+    return Totals(**members)
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
