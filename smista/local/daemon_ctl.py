@@ -48,6 +48,9 @@ _PASSED_ON: Final = frozenset(
     ]
 )
 
+_INSTANT: Final = 0.01
+_PATIENCE: Final = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
@@ -130,8 +133,9 @@ class Held:
     def announce(self, url: str) -> None:
         """Say that the router answers at *url*: in the lock, the pidfile and to who waits."""
         entry = json.dumps({"pid": os.getpid(), "url": url}).encode()
-        os.ftruncate(self._lock, 0)
+        # The new entry is the longer one, so a reader in between sees one of the two.
         os.pwrite(self._lock, entry, 0)
+        os.ftruncate(self._lock, len(entry))
         write_private(self._files.pidfile, b"%d\n" % os.getpid())
         ready = os.environ.pop(READY_FD, None)
         if ready is not None:
@@ -144,10 +148,8 @@ def hold(files: DaemonFiles) -> Generator[Held]:
     """Be the router until the body ends. Raises AlreadyRunning."""
     lock = open_private(files.lock, os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRunning(_holder(lock)) from None
+        if not _take(lock):
+            raise AlreadyRunning(_holder(lock))
         os.ftruncate(lock, 0)
         os.pwrite(lock, json.dumps({"pid": os.getpid(), "url": None}).encode(), 0)
         yield Held(files, lock)
@@ -214,9 +216,24 @@ def router_command(*options: str) -> list[str]:
     return [sys.executable, "-P", "-m", "smista", "start", "--foreground", *options]
 
 
+def _take(lock: int) -> bool:
+    # Whoever looks if a router runs holds the lock for an instant; that is not a router.
+    for _ in range(_PATIENCE):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_INSTANT)
+    return False
+
+
 def _holder(lock: int) -> Daemon:
-    entry = json.loads(os.pread(lock, 4096, 0) or b"{}")
-    return Daemon(pid=entry.get("pid", 0), url=entry.get("url"))
+    # Between taking the lock and signing it there is an instant too.
+    for _ in range(_PATIENCE):
+        with suppress(ValueError):
+            entry = json.loads(os.pread(lock, 4096, 0))
+            return Daemon(pid=entry["pid"], url=entry["url"])
+        time.sleep(_INSTANT)
+    raise StopFailed("something holds the router's lock and does not say who it is")
 
 
 @contextmanager

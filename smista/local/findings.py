@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -61,23 +61,25 @@ def unknown_keys(
                 file=file, place=spot, message="unknown key", remedy=f"use one of {known}"
             )
             continue
-        for nested in _models_in(model.model_fields[key].annotation):
-            yield from _below(nested, value, file=file, place=spot)
+        yield from _below(model.model_fields[key].annotation, value, file=file, place=spot)
 
 
-def _below(model: type[BaseModel], value: object, *, file: str, place: str) -> Iterator[Finding]:
-    if isinstance(value, dict):
-        yield from unknown_keys(model, cast("dict[str, Any]", value), file=file, place=place)
-    if isinstance(value, list):
-        for index, item in enumerate(cast("list[object]", value)):
-            yield from _below(model, item, file=file, place=f"{place}[{index}]")
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _below(annotation: Any, value: object, *, file: str, place: str) -> Iterator[Finding]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            yield from unknown_keys(annotation, table, file=file, place=place)
+        return
+    inner = get_args(annotation)
+    if get_origin(annotation) is dict and isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            yield from _below(inner[1], item, file=file, place=f"{place}.{key}")
+    elif get_origin(annotation) is tuple and isinstance(value, list):
+        for index, item in enumerate(cast("list[object]", value)):
+            yield from _below(inner[0], item, file=file, place=f"{place}[{index}]")
+    else:
+        for option in inner:
+            yield from _below(option, value, file=file, place=place)
 
 
 def _place(start: str, location: tuple[int | str, ...]) -> str:

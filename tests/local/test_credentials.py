@@ -1,0 +1,89 @@
+"""Keys at rest, in the project and for the user."""
+
+import stat
+
+import pytest
+from pydantic import SecretStr
+
+from smista.local.credentials import Credentials, Scope
+from smista.local.findings import InvalidConfig
+from smista.local.paths import NotOurs, find_places
+
+KEY = SecretStr("sk-canary-1")
+OTHER = SecretStr('sk-"quoted"\\\n\x7f ü')
+
+
+@pytest.fixture
+def store(tmp_path):
+    (tmp_path / "p").mkdir()
+    places = find_places({"SMISTA_HOME": str(tmp_path / "home")}, tmp_path)
+    return Credentials(project=tmp_path / "p", places=places)
+
+
+def test_the_projects_key_comes_before_the_users(store):
+    assert store.find("openai") is None
+    store.store("openai", OTHER, scope=Scope.GLOBAL)
+    assert store.find("openai") == OTHER
+    store.store("openai", KEY, scope=Scope.PROJECT)
+    assert store.find("openai") == KEY
+
+
+def test_names_with_a_colon_and_other_keys_stay(store):
+    store.store("openai-compat:my-vllm", KEY, scope=Scope.PROJECT)
+    store.store("router", OTHER, scope=Scope.PROJECT)
+    assert store.find("openai-compat:my-vllm") == KEY
+    assert store.find("router") == OTHER
+
+
+def test_the_file_is_for_its_owner_alone(store):
+    for scope in Scope:
+        path = store.store("router", KEY, scope=scope)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_git_is_told_before_the_first_key_is_written(store, monkeypatch, tmp_path):
+    def fail(*_):
+        raise OSError("power cut")
+
+    monkeypatch.setattr("smista.local.credentials.write_private", fail)
+    with pytest.raises(OSError, match="power cut"):
+        store.store("router", KEY, scope=Scope.PROJECT)
+    assert (tmp_path / "p/.smista/.gitignore").read_text() == "secrets*\n"
+
+
+def test_an_existing_gitignore_is_kept_and_not_filled_twice(store, tmp_path):
+    folder = tmp_path / "p" / ".smista"
+    folder.mkdir()
+    (folder / ".gitignore").write_text("plans/\n")
+    store.store("router", KEY, scope=Scope.PROJECT)
+    store.store("router", OTHER, scope=Scope.PROJECT)
+    assert (folder / ".gitignore").read_text() == "plans/\nsecrets*\n"
+
+
+def test_a_key_is_forgotten_in_its_scope_only(store):
+    store.store("router", KEY, scope=Scope.GLOBAL)
+    store.store("router", OTHER, scope=Scope.PROJECT)
+    assert store.remove("router", scope=Scope.PROJECT)
+    assert not store.remove("router", scope=Scope.PROJECT)
+    assert store.find("router") == KEY
+
+
+def test_a_broken_file_is_named_and_never_quoted(store, tmp_path):
+    path = store.path(Scope.PROJECT)
+    path.parent.mkdir()
+    path.write_text("router = sk-canary-1\n")
+    with pytest.raises(InvalidConfig) as caught:
+        store.find("router")
+    assert str(path) in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_link_in_place_of_the_file_is_refused(store, tmp_path):
+    path = store.path(Scope.PROJECT)
+    path.parent.mkdir()
+    (tmp_path / "elsewhere").write_text('router = "x"\n')
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotOurs):
+        store.find("router")
