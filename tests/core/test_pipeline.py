@@ -5,66 +5,10 @@ from typing import Any
 
 import pytest
 
-from smista.core.decision import Decision, Refusal
 from smista.core.history import Message, Role
 from smista.core.intents import Effort, TaskIntent
-from smista.core.model_ref import Capabilities, ModelDescriptor
-from smista.core.pipeline import decide
-from smista.core.request import ExecuteRequest
 from smista.core.snapshot import Attempt, Snapshot
-
-ROOT = "/home/u/project"
-
-
-def model(name: str, **facts: Any) -> ModelDescriptor:
-    provider, _, rest = name.partition("/")
-    local = facts.pop("local", provider == "ollama")
-    base: dict[str, Any] = {
-        "auth": "none" if local else "api_key",
-        "capabilities": Capabilities(streaming=True, tools=True, reasoning=True, images=True),
-        "max_context_tokens": 100_000,
-    }
-    return ModelDescriptor(provider=provider, model=rest, local=local, **{**base, **facts})
-
-
-def request(**parts: Any) -> ExecuteRequest:
-    policy = {
-        "version": 1,
-        "source": "merged",
-        "classification": parts.get("classification", {}),
-        "routing": parts.get("routing", {"default": {"model": "ollama/small"}}),
-        "tools": parts.get("tools", {}),
-        "privacy": parts.get("privacy", {}),
-    }
-    return ExecuteRequest.model_validate(
-        {
-            "input": {"text": "hello", **parts.get("input", {})},
-            "workspace": {"root": ROOT, "referenced_paths": [], **parts.get("workspace", {})},
-            "policy": policy,
-            "local_preferences": {
-                "auto_apply": False,
-                "local_only": False,
-                "no_network": False,
-                **parts.get("preferences", {}),
-            },
-            "attachments": {"files": [], "instructions": [], **parts.get("attachments", {})},
-        }
-    )
-
-
-def file(path: str, content: str = "text", **more: Any) -> dict[str, Any]:
-    return {"path": path, "content": content, "content_hash": "h", "required": False, **more}
-
-
-def snapshot(text: str = "hello", **facts: Any) -> Snapshot:
-    made = facts.pop("request", None) or request()
-    base: dict[str, Any] = {
-        "models": (model("ollama/small"),),
-        "credentials": frozenset({"openai", "anthropic"}),
-        "run_id": "run",
-    }
-    return Snapshot(request=made, text=text, **{**base, **facts})
-
+from tests.core.builders import decided, file, model, refused, request, snapshot
 
 AUTH_ROUTING = {
     "default": {"model": "openai/gpt-5.5-mini", "fallbacks": ["ollama/qwen2.5-coder:7b"]},
@@ -100,19 +44,6 @@ def auth_snapshot(**facts: Any) -> Snapshot:
     )
     facts.setdefault("request", made)
     return snapshot(models=AUTH_MODELS, command=TaskIntent.EDIT, **facts)
-
-
-def decided(taken: Snapshot) -> Decision:
-    decision = decide(taken)
-    assert isinstance(decision, Decision), decision
-    assert decide(taken) == decision
-    return decision
-
-
-def refused(taken: Snapshot) -> Refusal:
-    refusal = decide(taken)
-    assert isinstance(refusal, Refusal), refusal
-    return refusal
 
 
 def test_an_auth_edit_uses_claude_with_high_effort():
