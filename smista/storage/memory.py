@@ -102,6 +102,10 @@ class MemoryJournal:
             contents=self._span("session_message_content", session.id, first, end),
             references=self._span("session_context_reference", session.id, *references),
         )
+        with rows.reading("session"):
+            return self._state(session, stored)
+
+    def _state(self, session: Session, stored: states.StoredState) -> SessionState:
         kept = states.messages_from(stored)
         named = [call.call_id for message in kept for call in message.calls]
         called = states.StoredCalls(
@@ -128,7 +132,9 @@ class MemoryJournal:
         await trio.lowlevel.checkpoint()
         span = (session_id, 0, offset + limit)
         events = self._span("trace_event", *span)
-        return page(events, self._span("trace_event_content", *span), offset, limit)
+        contents = self._span("trace_event_content", *span)
+        with rows.reading("trace"):
+            return page(events, contents, offset, limit)
 
     async def usage(self, session_id: str) -> tuple[CostSum, ...]:
         await trio.lowlevel.checkpoint()

@@ -6,7 +6,8 @@ JSON text: the engine reads and writes text several times faster than objects.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -83,6 +84,18 @@ def _doubtful(text: str) -> bool:
     if "\\u0000" in text or _LONG_NUMBER.search(text):
         return True
     return clean_text(text) is not text or text.count("[") + text.count("{") > MAX_DEPTH
+
+
+@contextmanager
+def reading(what: str) -> Generator[None]:
+    """Tell rows that make no sense as StorageError: damaged, or written by a newer smista."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StorageError(
+            f"the {what} as stored cannot be read ({type(error).__name__}); "
+            "upgrade smista or restore a backup"
+        ) from error
 
 
 def by_table(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -54,17 +54,18 @@ async def open_directory_store(
         bridge = Bridge(target)
         with _private_files():
             await bridge.open()
-        writer = Writer(bridge, partial(_mend, bridge))
+        writer, ready = Writer(bridge, partial(_mend, bridge)), False
         try:
             await _ready(bridge, clean=clean)
+            ready = True
             paths.tighten(directory)
             async with _served(bridge, writer) as store:
                 yield store
         finally:
             await bridge.close()
             paths.tighten(directory)
-        if not writer.broken:
-            paths.finish(directory)
+            if ready and not writer.broken:
+                paths.finish(directory)
 
 
 @asynccontextmanager

@@ -190,8 +190,11 @@ class SurrealJournal:
             contents=contents,
             references=references,
         )
-        kept = states.messages_from(stored)
-        return states.state_from(session, stored, kept, await self._calls(kept))
+        with rows.reading("session"):
+            kept = states.messages_from(stored)
+        called = await self._calls(kept)
+        with rows.reading("session"):
+            return states.state_from(session, stored, kept, called)
 
     async def _calls(self, messages: Sequence[Message]) -> states.StoredCalls:
         named = [call.call_id for message in messages for call in message.calls]
@@ -215,7 +218,8 @@ class SurrealJournal:
         first = max(0, offset - PACK + 1)
         bounds = {"s": key(session_id), "from": first, "to": min(offset + limit, LAST)}
         events, contents = await self._store.read(_TRACE, **bounds)
-        return page(events, contents, offset, limit)
+        with rows.reading("trace"):
+            return page(events, contents, offset, limit)
 
     async def usage(self, session_id: str) -> tuple[CostSum, ...]:
         (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)

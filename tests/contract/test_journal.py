@@ -653,3 +653,12 @@ async def test_unlock_clears_every_lock_and_keeps_the_rest(journal: Journal) -> 
     assert await journal.unlock() == 1
     assert await journal.unlock() == 0
     assert (await journal.load(locked)).run == replace(held, active=None)
+
+
+async def test_a_message_that_makes_no_sense_is_a_storage_error(journal: Journal) -> None:
+    session = await new_session(journal)
+    for damage in ("no json", "[]", json.dumps({"text": "x", "tool_calls": [{"call_id": "c"}]})):
+        record = turn(session, messages=(said(0, "assistant", damage, format="calls"),))
+        await journal.record_turn(record)
+        with pytest.raises(StorageError, match="cannot be read"):
+            await journal.load(session)

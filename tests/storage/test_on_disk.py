@@ -112,6 +112,7 @@ async def test_a_store_lasts_and_is_closed_to_others(tmp_path: Path) -> None:
         found = await journal.session(SESSION.user_id, SESSION.id)
         assert found == replace(SESSION, updated_at=AT)
         reopened = modes(place)
+    assert (place / "clean").exists()
     for seen in (opened, reopened, modes(place)):
         assert [name for name, mode in seen.items() if mode & 0o077] == []
 
@@ -148,6 +149,23 @@ async def test_a_link_in_the_stores_place_is_refused(tmp_path: Path) -> None:
         async with open_surreal(str(tmp_path / "elsewhere")):
             raise AssertionError("followed the link")
     assert not (tmp_path / "victim").exists()
+
+
+async def test_a_stop_after_an_error_is_clean_and_an_unreadable_store_is_kept(
+    tmp_path: Path,
+) -> None:
+    with pytest.RaisesGroup(KeyError):
+        async with open_surreal(str(tmp_path)):
+            raise KeyError
+    assert (tmp_path / "clean").exists()
+
+    (log,) = (tmp_path / "data").rglob("*.manifest")
+    log.write_bytes(b"no manifest")
+    with pytest.raises(StorageUnavailable, match="opened"):
+        async with open_surreal(str(tmp_path)):
+            raise AssertionError("opened garbage")
+    assert log.read_bytes() == b"no manifest"
+    assert not (tmp_path / "clean").exists()
 
 
 async def test_a_torn_log_shows_whole_turns_only(tmp_path: Path) -> None:
