@@ -41,7 +41,6 @@ class Gate:
         self._turns = turns
         self._rates = rates
         self._settings = settings
-        self._names = (settings.host.lower(), *settings.names)
         self._status = json_reply({"status": "ok", "version": settings.version})
 
     async def pass_on(
@@ -69,7 +68,8 @@ class Gate:
             browser_refusal(
                 scope["headers"],
                 server=_server(scope),
-                names=self._names,
+                host=self._settings.host.lower(),
+                names=self._settings.names,
                 origins=self._settings.cors_origins,
             )
             or self._head_refusal(scope)

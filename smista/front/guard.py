@@ -26,17 +26,23 @@ _FIELDS_AT_MOST: Final = 100
 
 
 def browser_refusal(
-    headers: Headers, *, server: tuple[str, int], names: Sequence[str], origins: Sequence[str]
+    headers: Headers,
+    *,
+    server: tuple[str, int],
+    host: str,
+    names: Sequence[str],
+    origins: Sequence[str],
 ) -> Forbidden | None:
     """Return why a browser's (or an unclear) request is refused, None if it may pass.
 
-    *server* is the address the connection came in on; *names* (lower case) are further Host
-    names that mean this router; *origins* are those allowed under CORS.
+    *server* is the address the connection came in on and *host* the name it is configured
+    under; *names* are those of a proxy, whose port is another one; *origins* are those allowed
+    under CORS. Names are in lower case.
     """
     found = _collected(headers, (b"host", b"origin", b"sec-fetch-site", b"upgrade"))
     if found[b"upgrade"]:
         return Forbidden("this router speaks plain HTTP/1.1; leave out the Upgrade header")
-    if not _host_matches(found[b"host"], server, names):
+    if not _host_matches(found[b"host"], server, host, names):
         return Forbidden("the Host header does not name this router; use its address and port")
     return _site_refusal(found[b"origin"], found[b"sec-fetch-site"], origins)
 
@@ -61,7 +67,9 @@ def _collected(headers: Headers, names: Sequence[bytes]) -> Mapping[bytes, list[
     return found
 
 
-def _host_matches(hosts: Sequence[str], server: tuple[str, int], names: Sequence[str]) -> bool:
+def _host_matches(
+    hosts: Sequence[str], server: tuple[str, int], host: str, names: Sequence[str]
+) -> bool:
     match = _HOST.match(hosts[0]) if len(hosts) == 1 else None
     if match is None:
         return False
@@ -76,7 +84,7 @@ def _host_matches(hosts: Sequence[str], server: tuple[str, int], names: Sequence
     name = match["name"].lower()
     if name == "localhost" and local is not None and local.is_loopback:
         return True
-    return name in names
+    return name == host or name in names
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -199,6 +199,8 @@ class FakeSessions:
         await self._enter(call.user_id, call.session_id)
         self.calls.append(call)
         self.told.set()
+        if self.reader.closed.is_set():
+            self.reader = FakeReader(TextDeltaEvent("hello"), DONE)
         return self.reader
 
     async def preview(
@@ -301,6 +303,34 @@ EXECUTE_BODY: dict[str, Any] = {
 }
 
 
+class Wire:
+    """A connection that is read by hand."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self.heard = b""
+
+    async def until(self, mark: bytes) -> bytes:
+        """Read until *mark* came; return all that came with it and before, since last time."""
+        with trio.fail_after(10):
+            while mark not in self.heard:
+                chunk = await self.stream.receive_some()
+                assert chunk, f"closed after {self.heard!r}"
+                self.heard += chunk
+        heard, self.heard = self.heard, b""
+        return heard
+
+    async def until_closed(self, within: float = 10) -> bytes:
+        """Read until the other side closes; return what came."""
+        with trio.fail_after(within):
+            try:
+                while chunk := await self.stream.receive_some():
+                    self.heard += chunk
+            except trio.BrokenResourceError:
+                self.heard += b""
+        return self.heard
+
+
 @dataclass
 class Running:
     """A served front and a client that is signed in to it."""
@@ -326,6 +356,19 @@ class Running:
         async with stream:
             await stream.send_all(request)
             return b"".join([chunk async for chunk in stream])
+
+    @asynccontextmanager
+    async def open_wire(
+        self, request: bytes, *, window: int | None = None
+    ) -> AsyncIterator["Wire"]:
+        """Send *request* on a connection of its own; *window* bounds what may wait unread."""
+        socket = trio.socket.socket()
+        if window is not None:
+            socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, window)
+        await socket.connect(("127.0.0.1", self.port))
+        async with trio.SocketStream(socket) as stream:
+            await stream.send_all(request)
+            yield Wire(stream)
 
     def head(self, method: str, path: str, *lines: str) -> bytes:
         """Return a request head with a right Host and *lines*."""

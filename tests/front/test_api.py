@@ -1,12 +1,13 @@
 """What each endpoint answers when all is well."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from smista.core.secret import Envelope
 from smista.ports.journal import CostSum
-from tests.front.harness import EXECUTE_BODY, MINE, NOON, ROUTED, running
+from tests.front.harness import EXECUTE_BODY, MINE, ROUTED, running
 
 SESSION = f"/api/v1/sessions/{MINE}"
 
@@ -94,18 +95,7 @@ async def test_a_trace_is_tagged_and_paged():
     sealed = Envelope(version=2, algorithm="a", key_id="kf_a", nonce="bg", ciphertext="Y2k")
     async with running() as front:
         plain = await front.client.get(f"{SESSION}/traces?limit=5&offset=2")
-        front.sessions.events = (
-            ROUTED.__class__(
-                **{
-                    "event_type": ROUTED.event_type,
-                    "task_type": ROUTED.task_type,
-                    "provider": "p",
-                    "model": "m",
-                    "created_at": NOON,
-                    "payload": sealed,
-                }
-            ),
-        )
+        front.sessions.events = (replace(ROUTED, payload=sealed),)
         encrypted = await front.client.get(f"{SESSION}/traces")
     assert front.sessions.seen == [(2, 5), (0, 50)]
     assert plain.json()["trace"] == {
