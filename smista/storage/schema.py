@@ -61,13 +61,18 @@ def _tables(names: Sequence[str]) -> str:
 
 
 def _index(table: str, column: str) -> str:
-    name = f"{table}_{column}"
-    return f"DEFINE INDEX IF NOT EXISTS {name} ON {table} FIELDS {column}"
+    kind = " UNIQUE" if column == _OWNER_KEY else ""
+    return f"DEFINE INDEX IF NOT EXISTS {table}_{column} ON {table} FIELDS {column}{kind}"
 
+
+# Owner and key of a keyed fact in one column: an index over two would count a missing key as one.
+_OWNER_KEY: Final = "owner_key"
 
 INDEXES: Final = (
     ("session", "user"),
     ("user_memory", "user"),
+    ("user_memory", _OWNER_KEY),
+    ("context_memory", _OWNER_KEY),
     *((table, "session") for table in INDEXED),
 )
 

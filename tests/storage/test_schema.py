@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from smista.core.errors import StorageError
-from smista.storage.bridge import Bridge, Target
+from smista.storage.bridge import Bridge, RowExists, Target
 from smista.storage.schema import MIGRATIONS, TABLES, migrate
 
 FIRST = "DEFINE TABLE first SCHEMALESS; CREATE first SET n = 1"
@@ -51,3 +51,13 @@ async def test_a_newer_database_is_refused(bridge: Bridge) -> None:
     await migrate(bridge, (*MIGRATIONS, FIRST))
     with pytest.raises(StorageError, match="upgrade smista"):
         await migrate(bridge)
+
+
+async def test_a_key_is_unique_to_its_owner_and_facts_without_one_are_not(bridge: Bridge) -> None:
+    await migrate(bridge)
+    for table in ("user_memory", "context_memory"):
+        await bridge.query(f"CREATE {table}; CREATE {table}", {})
+        await bridge.query(f"CREATE {table} SET owner_key = 'u editor'", {})
+        await bridge.query(f"CREATE {table} SET owner_key = 'u shell'", {})
+        with pytest.raises(RowExists):
+            await bridge.query(f"CREATE {table} SET owner_key = 'u editor'", {})
