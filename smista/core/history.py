@@ -30,7 +30,8 @@ class Message:
 
     A TOOL message answers *call_id* and names the *paths* its content came from. *run_id* tells
     the current run's exchanges from older ones. *restricted*: written while restricted content
-    was in view, so it may not reach a remote model.
+    was in view, so it may not reach a remote model. *note*: a USER message that the router
+    wrote.
     """
 
     uuid: str
@@ -45,3 +46,4 @@ class Message:
     model: str | None = None
     restricted: bool = False
     interrupted: bool = False
+    note: bool = False

@@ -3,7 +3,8 @@
 A phase holds references to stored rows and the resume step, never content.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from smista.core.intents import Mode
@@ -37,11 +38,15 @@ class AwaitingTool:
 
 @dataclass(frozen=True, slots=True)
 class AwaitingApproval:
-    """The user decides *approval_id*, one of `remote_disclosure`, `cost_limit`, `plan`."""
+    """The user decides *approval_id*; *kind*: `remote_disclosure`, `cost_limit` or `plan`.
+
+    *detail* is what the user is shown, but for a plan's content, which is stored with the plan.
+    """
 
     approval_id: str
     kind: str
     resume: str
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     name: ClassVar[str] = "AwaitingApproval"
 
 
@@ -77,9 +82,9 @@ def phase_to_json(phase: Phase) -> dict[str, Any]:
                 for c in calls
             ]
             return {phase.name: {"resume": phase.resume, "calls": entries}}
-        case AwaitingApproval(approval_id, kind, resume):
+        case AwaitingApproval(approval_id, kind, resume, detail):
             body = {"resume": resume, "approval_id": approval_id, "kind": kind}
-            return {phase.name: body}
+            return {phase.name: {**body, "detail": dict(detail)}}
         case AwaitingDecrypt(references) | AwaitingEncrypt(references):
             return {phase.name: {"resume": phase.resume, "references": list(references)}}
 
@@ -96,7 +101,8 @@ def phase_from_json(stored: dict[str, Any]) -> Phase:
                 tuple(PendingCall(c["call_id"], Mode(c["mode"]), c["restricted"]) for c in calls)
             )
         case "AwaitingApproval":
-            return AwaitingApproval(body["approval_id"], body["kind"], body["resume"])
+            detail = body.get("detail", {})
+            return AwaitingApproval(body["approval_id"], body["kind"], body["resume"], detail)
         case "AwaitingDecrypt":
             return AwaitingDecrypt(tuple(body["references"]))
         case "AwaitingEncrypt":

@@ -6,6 +6,7 @@ Ids are UUIDv7 text, times are aware datetimes, money is Decimal. See *Database 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -94,8 +95,49 @@ class DiffRecord:
     restricted: bool = False
 
 
+class PlanStatus(StrEnum):
+    DRAFT = "draft"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan as a model wrote it; *path* is a label, no file is written by the router."""
+
+    id: str
+    path: str
+    status: PlanStatus
+    content: SecretContent
+    content_hash: str
+    created_at: datetime
+    updated_at: datetime
+    approved_at: datetime | None = None
+    restricted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredRecord:
+    """What a message led to, so that the same one sent again is answered and not served twice.
+
+    *route* is the kind of the message, *key* its Idempotency-Key or the digest of a continuation,
+    *digest* that of its body. *outcome* holds references and metadata, never bodies
+    (`core/outcomes.py`). Kept for 24 hours.
+    """
+
+    route: str
+    key: str
+    digest: str
+    outcome: Mapping[str, Any]
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRecord:
+    """A decision of the user. *target_id*: a call's id, a plan's id, or what may be disclosed to
+    whom: `<provider>` for paths of the workspace, `<provider> <thing>` for all else.
+    """
+
     id: str
     target_type: str
     target_id: str
@@ -162,7 +204,9 @@ class RunState:
     *messages*, *events* and *references* count what the session holds (the next position);
     *run_references* is where the present run's references begin. *active* is the lock of a turn
     being served (remote storage only: with the embedded store its file lock is the lease).
-    *spent* is what the run's model calls used so far.
+    *spent* is what the run's model calls used so far. *barred* is why remote models are out for
+    the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and
+    *unpriced_agreed* that they agreed to models without a known price.
     """
 
     run_id: str = ""
@@ -176,6 +220,9 @@ class RunState:
     references: int = 0
     run_references: int = 0
     spent: Totals = field(default_factory=Totals)
+    barred: str | None = None
+    ceiling: Decimal | None = None
+    unpriced_agreed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +241,8 @@ class SessionState:
 
     *messages* are the newest ones, oldest first, whole exchanges; tool messages are part of it
     (joined from the tool calls). *calls* holds the calls those messages name. *references* are
-    the present run's.
+    the present run's. *plan* is the newest plan of the session, *disclosed* the `target_id`s of
+    its approved disclosures, *answered* the messages of the last 24 hours (the newest 1,000).
     """
 
     session: Session
@@ -204,13 +252,17 @@ class SessionState:
     calls: Mapping[str, ToolCallRecord] = field(default_factory=dict[str, ToolCallRecord])
     diffs: Mapping[str, DiffRecord] = field(default_factory=dict[str, DiffRecord])
     references: tuple[ContextReference, ...] = ()
+    plan: PlanRecord | None = None
+    disclosed: frozenset[str] = frozenset()
+    answered: tuple[AnsweredRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
     """A user or assistant message at position *n* of its session, with what `format` says.
 
-    `format` is `text`, or `calls`: the content is JSON `{"text", "tool_calls"}`.
+    `format` is `text`, or `calls`: the content is JSON `{"text", "tool_calls"}`, or `note`: the
+    router's own words to the model, in the user's place.
     """
 
     uuid: str
@@ -250,6 +302,8 @@ class TurnRecord:
     tool_calls: tuple[ToolCallRecord, ...] = ()
     diffs: tuple[DiffRecord, ...] = ()
     approvals: tuple[ApprovalRecord, ...] = ()
+    plans: tuple[PlanRecord, ...] = ()
+    answered: AnsweredRecord | None = None
     events: tuple[TraceEvent, ...] = ()
     first_event: int = 0
     events_id: str = ""
