@@ -171,10 +171,11 @@ def _exchange(unit: Exchange, origin: Origin) -> Candidate:
         return _text(origin, Kind.MESSAGE, label, unit.messages[0].text, unit)
     texts = [part for message in unit.messages for part in _spoken(message)]
     named = dict.fromkeys(path for message in unit.messages for path in message.paths or ())
+    results = len(unit.messages) - 1
     return Candidate(
         origin=origin,
         kind=Kind.MESSAGE,
-        label=f"{label} with {len(unit.messages) - 1} tool results",
+        label=f"{label} with tool results ({results})" if results else label,
         text="",
         tokens=sum(text_tokens(text) for text in texts),
         size=sum(text_bytes(text) for text in texts),

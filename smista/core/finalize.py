@@ -38,7 +38,7 @@ def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -
     tokens, size = effective_budget(model), max_bytes
     kept: set[int] = set()
     for number, entry in enumerate(ranked):
-        if entry.mark.required is not None and _broken(entry.candidate) is None:
+        if entry.mark.required is not None:
             kept.add(number)
             reasons[number] = entry.mark.required
             tokens -= entry.candidate.tokens

@@ -44,7 +44,9 @@ class Marker:
     def mark(self, candidate: Candidate) -> Mark:
         """Return the marks of *candidate*."""
         if candidate.origin is Origin.RUN:
-            return Mark("part of this run", self._restricted(candidate))
+            # What no model may be shown cannot be required of one.
+            broken = isinstance(candidate.source, Exchange) and candidate.source.broken
+            return Mark(None if broken else "part of this run", self._restricted(candidate))
         if not candidate.paths:
             return Mark(_always(candidate), self._restricted(candidate))
         pointed = self._pointed(candidate)
