@@ -69,8 +69,10 @@ async def open_directory_store(
 
 
 @asynccontextmanager
-async def open_plain_store(target: Target) -> AsyncGenerator[Store]:
+async def open_plain_store(target: Target, *, durable: bool = True) -> AsyncGenerator[Store]:
     """Open a store that has no files of ours: in memory, or a server."""
+    # A directory opened later in this process has to live with the settings of the first open.
+    _set_engine_up(durable=durable)
     bridge = Bridge(target)
     await bridge.open()
     try:

@@ -284,7 +284,7 @@ async def open_surreal(
     """
     if target.startswith(("mem://", "ws://", "wss://")):
         place = Target(url=target, namespace=namespace, database=database, login=login)
-        async with open_plain_store(place) as store:
+        async with open_plain_store(place, durable=durable) as store:
             yield SurrealJournal(store)
         return
     if "://" in target:

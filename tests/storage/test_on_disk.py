@@ -151,6 +151,15 @@ async def test_a_link_in_the_stores_place_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
+def test_what_belongs_to_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(StorageError, match=f"belongs to user {owner}"):
+        paths.prepare(tmp_path)
+
+
 async def test_a_stop_after_an_error_is_clean_and_an_unreadable_store_is_kept(
     tmp_path: Path,
 ) -> None:
