@@ -21,9 +21,10 @@ class Terminal:
 
     async def ask(self, question: str) -> bool:
         """Return whether the person said yes."""
-        click.echo(f"{question} [y/N] ", nl=False, err=True)
-        # Keys typed before the question was on screen must not answer it.
+        # Keys typed before the question was on screen must not answer it; forgotten afterwards,
+        # the answer of a quick reader would be lost.
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        click.echo(f"{question} [y/N] ", nl=False, err=True)
         await trio.lowlevel.wait_readable(self._descriptor)
         answer = os.read(self._descriptor, 1024).decode(errors="replace")
         if not answer.endswith("\n"):
