@@ -102,35 +102,48 @@ class Connection:
         await self._protocol.handle(Closed())
 
     async def _take(self, event: Event) -> None:
-        """Do what the protocol asks for: write, close, or note that it waits for a request."""
+        """Do what the protocol asks for: write, close, or note that it waits for a request.
+
+        The last two never wait: they come right after the application was told that its request
+        is over, upon which it cancels itself, and an await would end half way.
+        """
         match event:
             case RawData(data=data):
                 if data:
                     await self._write(data)
             case Closed():
-                await self._close()
+                self._close()
             case Updated(idle=idle):
                 self._idle_since = trio.current_time() if idle else None
             case _:
                 raise AssertionError(f"the protocol sent {event!r}, which no connection can do")
 
     async def _write(self, data: bytes) -> None:
-        async with self._writing:
-            self._write_since = trio.current_time()
-            try:
-                await self._stream.send_all(data)
-                return
-            except trio.Cancelled:
-                # Half a message may be on the wire: nothing can follow it.
-                self.abort()
-                raise
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # The peer is gone; the protocol hears of it below, without the lock.
-            finally:
-                self._write_since = None
-        await self._protocol.handle(Closed())
+        if not await self._sent(data):
+            await self._protocol.handle(Closed())
 
-    async def _close(self) -> None:
+    async def _sent(self, data: bytes) -> bool:
+        """Write *data*; return whether the peer is still there."""
+        try:
+            # Two tasks hardly ever write at once; the usual way costs no turn of the loop.
+            self._writing.acquire_nowait()
+        except trio.WouldBlock:
+            await self._writing.acquire()
+        self._write_since = trio.current_time()
+        try:
+            await self._stream.send_all(data)
+        except trio.Cancelled:
+            # Half a message may be on the wire: nothing can follow it.
+            self.abort()
+            raise
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return False
+        finally:
+            self._write_since = None
+            self._writing.release()
+        return True
+
+    def _close(self) -> None:
         if self._protocol.whole:
             self.abort()
             return
@@ -138,8 +151,8 @@ class Connection:
         # take the answer with it, so they are read and dropped for a while.
         self._closing_since = trio.current_time()
         try:
-            await self._stream.send_eof()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._stream.socket.shutdown(trio.socket.SHUT_WR)
+        except OSError:
             self.abort()
 
 
@@ -177,7 +190,7 @@ class _Tasks:
 
 
 class _Http11(H11Protocol):
-    """Hypercorn's HTTP/1.1 without upgrades, with one write less, and safe to be recycled."""
+    """Hypercorn's HTTP/1.1 without upgrades and with one write less."""
 
     _head = b""
 
@@ -229,12 +242,6 @@ class _Http11(H11Protocol):
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Never change the protocol: the stock one would speak HTTP/2 to whoever asks."""
-
-    async def _maybe_recycle(self) -> None:
-        # Telling the application that its request is over makes it cancel itself, in the middle
-        # of this call: the connection would neither be reused nor ever counted as idle.
-        with trio.CancelScope(shield=True):
-            await super()._maybe_recycle()
 
     async def _send_error_response(self, status_code: int) -> None:
         """Answer a head that is no HTTP; a missing or doubled Host is refused as forbidden."""
