@@ -6,11 +6,12 @@ from typing import Final
 
 import trio
 
-from bench import start
+from bench import start, turns
 from bench.figures import Figure, table
 
 SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "start": start.measure,
+    "turns": turns.measure,
 }
 
 

@@ -1,0 +1,82 @@
+"""Child processes that end with the block that opened them, and what /proc says of them."""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+import trio
+
+_READ: Final = 65_536
+_UP: Final = 30.0
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_CPU_FIELDS: Final = slice(11, 13)
+"""utime and stime, counted from behind the command's name in /proc/PID/stat."""
+
+
+class NotUp(Exception):
+    """A process of the bench ended, or said nothing, before it was ready."""
+
+
+@asynccontextmanager
+async def open_process(
+    command: Sequence[str],
+    *,
+    channel: Literal["stdout", "stderr"],
+    heard: Callable[[str], None],
+    env: Mapping[str, str],
+) -> AsyncGenerator[trio.Process]:
+    """Lend the process once it has said a line; *heard* gets every line of *channel*.
+
+    Leaving sends SIGTERM, and after five seconds SIGKILL. Raises NotUp.
+    """
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": None, channel: subprocess.PIPE}
+    run = partial(trio.run_process, [*command], check=False, env=env, cwd="/", **pipes)
+    async with trio.open_nursery() as nursery:
+        process: trio.Process = await nursery.start(run)
+        lines = process.stdout if channel == "stdout" else process.stderr
+        up = trio.Event()
+        nursery.start_soon(_listen, lines, heard, up)
+        with trio.move_on_after(_UP):
+            await up.wait()
+        if process.returncode is not None or not up.is_set():
+            nursery.cancel_scope.cancel()
+            raise NotUp(f"{' '.join(command)} did not come up")
+        yield process
+        nursery.cancel_scope.cancel()
+
+
+async def _listen(
+    lines: trio.abc.ReceiveStream, heard: Callable[[str], None], up: trio.Event
+) -> None:
+    rest = b""
+    while piece := await lines.receive_some(_READ):
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            heard(line.decode("utf-8", "replace"))
+        if whole:
+            up.set()
+    up.set()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def rss_mib(pid: int) -> float:
+    """Return the memory that *pid* has in use, shared pages included."""
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def cpu_ms(pid: int) -> float:
+    """Return the processor time that *pid* has used so far, all its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return sum(map(int, fields[_CPU_FIELDS])) * 1000 / _TICKS

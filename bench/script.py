@@ -1,0 +1,27 @@
+"""What the demo model says to the bench. The first word of a prompt chooses the answer."""
+
+from typing import Any, Final
+
+from smista.demo.script import Script
+
+DELTAS: Final = 20
+FLOOD: Final = 5_000
+TRICKLE: Final = 1_200
+
+_SENTENCE: Final = "each of these deltas carries about as many letters as a model sends at once. "
+
+
+def bench_script() -> Script:
+    """Return the script: a plain answer, and one that floods, trickles (10 deltas/s) or holds."""
+    trickle = [{"text": "drop "}, {"pause_ms": 100}] * TRICKLE
+    rules = [
+        _rule("hold", [{"text": "I begin"}, {"hold": True}]),
+        _rule("trickle", trickle),
+        _rule("flood", [{"text": "word " * FLOOD, "words": 1}]),
+        {"name": "plain", "say": [{"text": _SENTENCE * 4, "deltas": DELTAS}]},
+    ]
+    return Script.model_validate({"rules": rules})
+
+
+def _rule(word: str, say: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": word, "when": {"user": rf"\A{word}\b"}, "say": say}
