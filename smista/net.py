@@ -4,10 +4,10 @@ No redirects, no cookies, no compression, no pool limit: httpcore 1.0.9 loses po
 request is cancelled while it queues for one, so callers queue in a limiter of their own.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
 import trio
@@ -47,6 +47,47 @@ def create_client(
 def is_plain(url: str) -> bool:
     """Tell if *url* is http, so that no certificate will ever be looked at."""
     return httpx.URL(url).scheme == "http"
+
+
+class WholeBody(httpx.AsyncByteStream):
+    """A request body in one part.
+
+    The client's own kind is an async generator, and one that is cancelled while it writes is
+    left to the garbage collector, which Trio reports.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _Parts([self._body] if self._body else [])
+
+
+class _Parts(AsyncIterator[bytes]):
+    def __init__(self, parts: list[bytes]) -> None:
+        self._parts = iter(parts)
+
+    async def __anext__(self) -> bytes:
+        part = next(self._parts, None)
+        if part is None:
+            raise StopAsyncIteration
+        return part
+
+
+def create_request(
+    client: httpx.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    body: bytes,
+    headers: Mapping[str, str],
+    extensions: Mapping[str, Any] | None = None,
+) -> httpx.Request:
+    """Return a request that may be cancelled at any moment."""
+    more = dict(extensions) if extensions is not None else None
+    request = client.build_request(method, url, content=body, headers=headers, extensions=more)
+    request.stream = WholeBody(body)
+    return request
 
 
 @asynccontextmanager

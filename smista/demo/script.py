@@ -10,7 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from smista.core.errors import InvalidRequest
 
@@ -99,6 +107,41 @@ class Cut(_Strict):
 
 
 Step = Reasoning | Text | Tool | UsageStep | Pause | Hold | ErrorStep | Cut
+_KINDS: Final = ("reasoning", "text", "tool", "usage", "pause_ms", "hold", "error", "cut")
+
+
+def _kind(value: Any) -> str | None:
+    """Return the member that tells which step *value* is."""
+    return next((kind for kind in _KINDS if _has(value, kind)), None)
+
+
+def _has(value: Any, kind: str) -> bool:
+    return kind in value if _is_table(value) else hasattr(value, kind)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list | tuple)
+
+
+def _is_table(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+_AnyStep = Annotated[
+    Annotated[Reasoning, Tag("reasoning")]
+    | Annotated[Text, Tag("text")]
+    | Annotated[Tool, Tag("tool")]
+    | Annotated[UsageStep, Tag("usage")]
+    | Annotated[Pause, Tag("pause_ms")]
+    | Annotated[Hold, Tag("hold")]
+    | Annotated[ErrorStep, Tag("error")]
+    | Annotated[Cut, Tag("cut")],
+    Discriminator(
+        _kind,
+        custom_error_type="step",
+        custom_error_message=f"a step has one of {', '.join(_KINDS)}",
+    ),
+]
 
 
 def _pattern(value: str | None) -> re.Pattern[str] | None:
@@ -137,7 +180,7 @@ class When(_Strict):
 class Rule(_Strict):
     name: str
     when: When = When()
-    say: tuple[Annotated[Step, Field(union_mode="smart")], ...] = Field(min_length=1)
+    say: tuple[_AnyStep, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _variables_exist(self) -> "Rule":
@@ -158,14 +201,6 @@ class Script(_Strict):
     api_key: str | None = Field(default=None, repr=False)
     corrections: dict[str, str] = {}
     rules: tuple[Rule, ...] = Field(min_length=1)
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list | tuple)
-
-
-def _is_table(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
 
 
 def _named(value: Any) -> Iterator[str]:

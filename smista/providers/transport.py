@@ -22,7 +22,7 @@ from smista.core.errors import (
 from smista.core.model_ref import ProviderDescriptor
 from smista.core.prompt import Prompt
 from smista.core.stream import StreamEvent
-from smista.net import closing_reads
+from smista.net import closing_reads, create_request
 from smista.providers.masking import Mask, create_mask
 from smista.providers.peers import require_near_peer
 from smista.providers.retry_after import retry_after
@@ -132,10 +132,11 @@ class WireProvider:
         self, request: WireRequest, headers: dict[str, str], mask: Mask
     ) -> httpx.Response:
         try:
-            built = self._client.build_request(
+            built = create_request(
+                self._client,
                 "POST",
                 request.url,
-                content=request.body,
+                body=request.body,
                 headers=headers,
                 extensions=self._extensions,
             )

@@ -378,7 +378,7 @@ async def test_a_proxy_of_the_environment_is_ignored_for_a_local_endpoint(monkey
 
 
 @pytest.mark.parametrize("flowing", [True, False], ids=["text flows", "silence"])
-async def test_fc_44_leaving_in_the_middle_closes_the_socket_at_once(flowing, nursery):
+async def test_fc_44_leaving_in_the_middle_closes_the_socket_at_once(flowing):
     async def play(stream: trio.SocketStream) -> None:
         await stream.send_all(HEAD + chunked(said("a")))
         while flowing:
@@ -402,15 +402,15 @@ async def test_fc_44_cancelling_closes_the_socket_at_once(said_first):
         await stream.send_all(said_first)
         await stream.receive_some()
 
-    async with open_pair(play) as (server, provider), trio.open_nursery() as nursery:
-        nursery.start_soon(ask, provider)
+    async with open_pair(play) as (server, provider):
         with trio.fail_after(5):
-            await server.asked.wait()
-            await trio.testing.wait_all_tasks_blocked(0.005)
-            gone = trio.current_time()
-            nursery.cancel_scope.cancel()
-            with trio.CancelScope(shield=True):
-                await server.left.wait()
+            async with trio.open_nursery() as callers:
+                callers.start_soon(ask, provider)
+                await server.asked.wait()
+                await trio.testing.wait_all_tasks_blocked(0.005)
+                gone = trio.current_time()
+                callers.cancel_scope.cancel()
+            await server.left.wait()
     assert server.left_at - gone < 0.05
 
 
