@@ -27,13 +27,16 @@ def read_file(real: Path) -> bytes | None:
         return None
     except OSError as error:
         raise Unusable(f"{real.name} cannot be opened: {error.strerror}") from error
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise Unusable(f"{real.name} is not a regular file")
         if status.st_size > MAX_FILE:
             raise Unusable(f"{real.name} is larger than {MAX_FILE} bytes")
-        return file.read()
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
 
 
 def decode(content: bytes, name: str) -> str:

@@ -93,12 +93,20 @@ def usage_words(usage: Mapping[str, Any]) -> str:
 def timeline(events: Iterable[TraceEntry]) -> str:
     """Return the trace of a session, one step a line, a blank line before each new turn."""
     lines: list[str] = []
+    prompted = True
     for event in events:
-        if event.event_type == "classification" and lines:
-            lines.append("")
+        opens = _is_prompt(event)
+        if opens or (event.event_type == "classification" and not prompted):
+            lines += [""] if lines else []
+        prompted = opens
         clock = event.created_at.strftime("%H:%M:%S")
         lines.append(f"{clock}  {event.event_type:<18}{visible_line(_step(event))}")
     return "\n".join(lines)
+
+
+def _is_prompt(event: TraceEntry) -> bool:
+    payload: Mapping[str, Any] = event.payload.get("plaintext", {})
+    return event.event_type == "message" and payload.get("role") == "user"
 
 
 def _step(event: TraceEntry) -> str:

@@ -1,0 +1,48 @@
+"""Words on the command line find their command."""
+
+import pytest
+
+from cli.arguments import PROMPT, NoSuchCommand, arrange
+
+COMMANDS = ["start", "stop", "status", "login", "trace", "demo-model"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "arranged"),
+    [
+        (["start", "--foreground"], ["start", "--foreground"]),
+        (["fix", "the", "bug"], [PROMPT, "fix", "the", "bug"]),
+        (["start the engine"], [PROMPT, "start the engine"]),
+        (["--json", "hello"], [PROMPT, "--json", "hello"]),
+        ([], [PROMPT]),
+        (["--help"], ["--help"]),
+        (["-V"], ["-V"]),
+        (["hello"], [PROMPT, "hello"]),
+        (["--", "statsu"], [PROMPT, "--", "statsu"]),
+        (["statsu", "quo"], [PROMPT, "statsu", "quo"]),
+    ],
+)
+def test_a_command_is_its_first_word_and_all_else_a_prompt(argv, arranged):
+    assert arrange(argv, COMMANDS) == arranged
+
+
+@pytest.mark.parametrize("flag", [["-L", "f"], ["--log-filter", "debug"], ["--log-file=f"]])
+def test_global_flags_stand_before_or_after_the_command(flag):
+    expected = [*flag, "start", "--foreground"]
+    assert arrange([*flag, "start", "--foreground"], COMMANDS) == expected
+    assert arrange(["start", *flag, "--foreground"], COMMANDS) == expected
+    assert arrange(["start", "--foreground", *flag], COMMANDS) == expected
+
+
+def test_after_two_dashes_nothing_is_a_flag():
+    assert arrange(["--", "-L", "f"], COMMANDS) == [PROMPT, "--", "-L", "f"]
+
+
+def test_a_flag_without_its_value_is_left_to_the_parser():
+    assert arrange(["start", "-L"], COMMANDS) == ["-L", "start"]
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("statsu", "status"), ("Strat", "start")])
+def test_a_lone_mistyped_command_is_asked_about(typo, meant):
+    with pytest.raises(NoSuchCommand, match=f"did you mean '{meant}'"):
+        arrange([typo], COMMANDS)

@@ -1,0 +1,390 @@
+"""The command itself, as a process: start-up, exit codes, one-shot runs against a router."""
+
+import json
+import os
+import pty
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.sdk.router import (
+    CONTINUE,
+    EXECUTE,
+    FakeRouter,
+    Reply,
+    asks_tool,
+    completed,
+    stream,
+    turn,
+)
+
+ROOT = Path(__file__).parents[2]
+POLICY = """
+[router]
+url = "{url}"
+auth_source = "env"
+[providers."openai-compat:demo"]
+[routing.default]
+model = "openai-compat:demo/m"
+[tools.permissions]
+file_read = "allow"
+"""
+
+
+class Home:
+    """A user with a project and a configuration."""
+
+    def __init__(self, tmp_path, url):
+        self.path = tmp_path / "a home"
+        self.project = self.path / "my project"
+        self.project.mkdir(parents=True)
+        self.smista = self.path / "smista"
+        self.smista.mkdir()
+        self.url = url
+        self.write(POLICY.format(url=url))
+
+    def write(self, policy):
+        (self.smista / "config.toml").write_text(policy)
+
+    @property
+    def environ(self):
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.path),
+            "SMISTA_HOME": str(self.smista),
+            "SMISTA_API_KEY": "sk-canary",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def command(self, *words):
+        return [sys.executable, "-P", "-m", "smista", *words]
+
+    async def run(self, *words, stdin=b""):
+        return await trio.run_process(
+            self.command(*words),
+            cwd=self.project,
+            env=self.environ,
+            stdin=stdin,
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+
+    async def run_at_a_terminal(self, *words, answers):
+        """Run with a terminal of its own; give the next of *answers* at each question."""
+        master, slave = pty.openpty()
+        process = await trio.lowlevel.open_process(
+            self.command(*words),
+            cwd=self.project,
+            env=self.environ,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        shown, left = b"", list(answers)
+        async with trio.lowlevel.FdStream(master) as terminal:
+            try:
+                async for piece in terminal:
+                    shown += piece
+                    if left and shown.count(b"[y/N]") > len(answers) - len(left):
+                        await terminal.send_all(left.pop(0))
+            except trio.BrokenResourceError:
+                pass  # how a terminal says that its last user has left
+            await process.wait()
+        return process.returncode, shown.decode()
+
+
+@pytest.fixture
+async def router(nursery):
+    return await FakeRouter().start(nursery)
+
+
+@pytest.fixture
+def home(tmp_path, router):
+    return Home(tmp_path, router.url)
+
+
+@pytest.fixture
+def lonely(tmp_path):
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield Home(tmp_path, f"http://127.0.0.1:{reserved.getsockname()[1]}")
+
+
+def imports_of(*words):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-P", "-m", "smista", *words],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_said_before_anything_heavy_is_imported(flag):
+    said, imported = imports_of(flag)
+    assert said.startswith("smista ")
+    assert not imported & {"trio", "asyncclick", "pydantic", "httpx", "logging", "cli.main"}
+
+
+def test_help_lists_the_commands():
+    said, imported = imports_of("--help")
+    for command in ("start", "stop", "status", "login", "trace", "demo-model"):
+        assert command in said
+    assert "actors.daemon" not in imported
+
+
+async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
+    for name in ("trio.py", "cli.py", "smista.py", "asyncclick.py"):
+        (home.project / name).write_text("raise SystemExit(99)")
+    assert (await home.run("status")).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["start", "--bogus"], "--bogus"),
+        (["status", "extra"], "extra"),
+        (["statsu"], "status"),
+        (["-l", "loud", "status"], "loud"),
+        (["--enforce-keyring", "status"], "keyring"),
+        (["--model", "nomodel", "hello"], "provider/model"),
+        (["--intent", "dance", "hello"], "dance"),
+        ([], "no prompt"),
+    ],
+)
+async def test_bad_usage_is_two(lonely, words, said):
+    done = await lonely.run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+
+
+async def test_a_bad_configuration_is_two_and_all_of_it_is_said(lonely):
+    lonely.write("[routing]\nsurprise = 1\n[router]\nauto_start = 'maybe'\n")
+    done = await lonely.run("hello")
+    assert done.returncode == 2
+    assert b"routing.surprise" in done.stderr
+    assert b"router.auto_start" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["status"], ["login"], ["hello"], ["trace"]])
+async def test_without_a_router_it_is_three(lonely, words):
+    lonely.write(POLICY.format(url=lonely.url).replace('auth_source = "env"', ""))
+    done = await lonely.run(*words)
+    assert done.returncode == 3
+    assert lonely.url.encode() in done.stderr
+
+
+async def test_stopping_nothing_is_three(lonely):
+    done = await lonely.run("stop")
+    assert done.returncode == 3
+    assert b"no router is running" in done.stderr
+
+
+async def test_status_says_version_and_that_nothing_is_encrypted(home):
+    done = await home.run("status")
+    assert done.returncode == 0
+    assert b"9.9.9" in done.stdout
+    assert b"encryption: none" in done.stdout
+
+
+async def test_login_keeps_the_key_and_does_so_once(home, router):
+    home.write(POLICY.format(url=home.url).replace('auth_source = "env"', ""))
+    answer = {"user_id": "u-1", "api_key": "sk-new-canary"}
+    router.answer("POST", "/api/v1/auth/bootstrap", Reply(answer, 201))
+    first, second = await home.run("login"), await home.run("login")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert b"u-1" in first.stdout
+    assert b"already logged in" in second.stdout
+    assert b"canary" not in first.stdout + first.stderr + second.stdout + second.stderr
+    assert "sk-new-canary" in (home.project / ".smista" / "secrets").read_text()
+
+
+async def test_before_login_the_user_is_told_to_log_in(home):
+    home.write(POLICY.format(url=home.url).replace('auth_source = "env"', ""))
+    done = await home.run("hello")
+    assert done.returncode == 2
+    assert b"smista login" in done.stderr
+
+
+async def test_a_prompt_puts_the_answer_on_stdout_and_all_else_on_stderr(home, router):
+    (home.project / "a.py").write_text("x = 1\n")
+    delta = {"type": "text_delta", "delta": "hello\u2028\x1b"}
+    router.answer("POST", EXECUTE, stream(completed(), delta))
+    done = await home.run("look", "at", "@a.py", stdin=b"and this\n")
+    assert done.returncode == 0
+    assert done.stdout.decode() == "hello\u2028\x1b\n"
+    assert "rule all -> demo/m" in done.stderr.decode()
+    assert "attached: a.py" in done.stderr.decode()
+    (asked,) = router.to(EXECUTE)
+    assert asked.body["input"] == {"text": "look at @a.py\n\nand this"}
+    assert asked.body["attachments"]["files"][0]["content"] == "x = 1\n"
+    assert asked.body["policy"]["routing"]["default"]["model"] == "openai-compat:demo/m"
+    assert asked.body["workspace"]["root"] == str(home.project)
+    created = router.to("/api/v1/sessions")[0].body
+    assert created == {"title": "look at @a.py", "scope": str(home.project)}
+
+
+async def test_json_prints_the_envelope_and_nothing_else(home, router):
+    router.answer("POST", EXECUTE, stream(completed(), {"type": "text_delta", "delta": "x"}))
+    done = await home.run("--json", "--model", "openai-compat:demo/m", "--intent", "edit", "hello")
+    assert json.loads(done.stdout) == completed()
+    assert router.to(EXECUTE)[0].body["input"] == {
+        "text": "hello",
+        "command": "edit",
+        "explicit_model": "openai-compat:demo/m",
+    }
+
+
+async def test_without_stream_the_answer_comes_whole(home, router):
+    router.answer("POST", EXECUTE, Reply(completed("all at once")))
+    done = await home.run("--no-stream", "hello")
+    assert (done.returncode, done.stdout) == (0, b"all at once\n")
+    assert router.to(EXECUTE)[0].headers["accept"] == "application/json"
+
+
+@pytest.mark.parametrize(("code", "left"), [("no_route", 1), ("override_not_allowed", 4)])
+async def test_a_run_that_ends_in_an_error_says_its_code(home, router, code, left):
+    error = {"error": {"code": code, "message": "m"}}
+    router.answer("POST", EXECUTE, stream(turn("error", error)))
+    done = await home.run("hello")
+    assert done.returncode == left
+    assert code.encode() in done.stderr
+
+
+async def test_without_a_terminal_what_needs_an_answer_is_refused(home, router):
+    (home.project / "a.py").write_text("helo\n")
+    edit = asks_tool("edit_file", {"path": "a.py", "old": "helo", "new": "hello"})
+    router.answer("POST", EXECUTE, stream(edit))
+    router.answer("POST", CONTINUE, stream(completed()))
+    done = await home.run("hello")
+    assert done.returncode == 4
+    assert b"no terminal" in done.stderr
+    (result,) = router.to(CONTINUE)[0].body["data"]["results"]
+    assert (result["is_error"], result["decision"]) == (True, "rejected")
+    assert (home.project / "a.py").read_text() == "helo\n"
+
+
+async def test_a_hostile_router_runs_nothing_by_calling_it_allowed(home, router):
+    marker = home.project / "marker"
+    requests = [
+        asks_tool("shell", {"command": f"touch '{marker}'"}, "allow"),
+        asks_tool("write_file", {"path": "../marker", "content": "x"}, "allow"),
+        asks_tool("write_file", {"path": ".git/hooks/post-commit", "content": "x"}, "allow"),
+        asks_tool("read_file", {"path": "/etc/hostname"}, "allow"),
+        asks_tool("read_file", {"path": str(home.smista / "config.toml")}, "allow"),
+        asks_tool("format_disk", {}, "allow"),
+    ]
+    router.answer("POST", EXECUTE, stream(requests[0]))
+    router.answer("POST", CONTINUE, *map(stream, requests[1:]), stream(completed()))
+    await home.run("--yes", "hello")
+    results = [asked.body["data"]["results"][0] for asked in router.to(CONTINUE)]
+    assert len(results) == len(requests)
+    assert all(result["is_error"] for result in results)
+    assert not marker.exists()
+    assert not (home.path / "marker").exists()
+
+
+async def test_yes_approves_writes_in_the_project(home, router):
+    router.answer("POST", EXECUTE, stream(asks_tool("write_file", {"path": "n", "content": "x"})))
+    router.answer("POST", CONTINUE, stream(completed()))
+    done = await home.run("--yes", "hello")
+    assert done.returncode == 0
+    assert (home.project / "n").read_text() == "x"
+    assert router.to(CONTINUE)[0].body["data"]["results"][0]["decision"] == "approved"
+
+
+async def test_at_a_terminal_the_whole_diff_is_shown_and_yes_applies_it(home, router):
+    (home.project / "a.py").write_text("one\nhelo\n")
+    edit = asks_tool("edit_file", {"path": "a.py", "old": "helo", "new": "hello\x1b]0;x\x07"})
+    router.answer("POST", EXECUTE, stream(edit))
+    router.answer("POST", CONTINUE, stream(completed()))
+    code, shown = await home.run_at_a_terminal("hello", answers=[b"y\n"])
+    assert code == 0
+    assert "-helo" in shown
+    assert "+hello␛]0;x␇" in shown
+    assert (home.project / "a.py").read_text() == "one\nhello\x1b]0;x\x07\n"
+
+
+@pytest.mark.parametrize("answer", [b"\n", b"n\n", b"maybe\n"])
+async def test_at_a_terminal_anything_but_yes_is_no(home, router, answer):
+    router.answer("POST", EXECUTE, stream(asks_tool("shell", {"command": "touch marker"})))
+    router.answer("POST", CONTINUE, stream(completed()))
+    code, shown = await home.run_at_a_terminal("hello", answers=[answer])
+    assert code == 4
+    assert "touch marker" in shown
+    assert not (home.project / "marker").exists()
+
+
+async def test_an_approval_of_the_router_is_put_to_the_user(home, router):
+    detail = {"provider": "openai", "model": "gpt", "paths": ["a.py"]}
+    asked = {"approval_id": "a1", "kind": "remote_disclosure", "detail": detail}
+    router.answer("POST", EXECUTE, stream(turn("awaiting_approval", {"approval": asked})))
+    router.answer("POST", CONTINUE, stream(completed()))
+    code, shown = await home.run_at_a_terminal("hello", answers=[b"yes\n"])
+    assert code == 0
+    assert "remote_disclosure" in shown
+    decisions = router.to(CONTINUE)[0].body["data"]["decisions"]
+    assert decisions == [{"approval_id": "a1", "decision": "approved"}]
+
+
+async def test_an_interrupt_breaks_the_run_off(home, router):
+    router.answer("POST", EXECUTE, Reply(events=[], hold=True))
+    router.answer("POST", CONTINUE, Reply(turn("idle", {})))
+    process = await trio.lowlevel.open_process(
+        home.command("hello"),
+        cwd=home.project,
+        env=home.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    await router.held.wait()
+    process.send_signal(2)
+    async with process.stderr:
+        said = b"".join([bytes(piece) async for piece in process.stderr])
+    await process.wait()
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    assert router.to(CONTINUE)[0].body == {"type": "break"}
+
+
+async def test_a_trace_is_a_timeline_or_json(home, router):
+    session = {
+        "id": "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f",
+        "created_at": "2026-05-25T09:00:00Z",
+        "updated_at": "2026-05-25T09:00:00Z",
+    }
+    event = {
+        "event_type": "classification",
+        "task_type": "edit",
+        "provider": "p",
+        "model": "m",
+        "created_at": "2026-05-25T09:00:00Z",
+        "payload": {"plaintext": {"type": "classification", "intent": "edit", "reason": "why"}},
+    }
+    archived = {**session, "id": "018f9c3e-0000-7c4d-8e5f-1a2b3c4d5e6f", "archived": True}
+    sessions = Reply({"sessions": [archived, session]})
+    router.answer("GET", "/api/v1/sessions", sessions, sessions)
+    trace = Reply({"trace": {"session_id": session["id"], "events": [event]}})
+    router.answer("GET", f"/api/v1/sessions/{session['id']}/traces", trace, trace)
+    plain, as_json = await home.run("trace"), await home.run("trace", "--json")
+    assert plain.stdout.decode() == "09:00:00  classification    edit: why\n"
+    assert json.loads(as_json.stdout)["payload"] == event["payload"]
+
+
+async def test_keys_are_printed_nowhere(home, router):
+    router.answer("POST", EXECUTE, stream(completed()))
+    for words in (["hello"], ["-l", "debug", "hello"], ["status"]):
+        done = await home.run(*words)
+        assert b"canary" not in done.stdout + done.stderr
