@@ -12,10 +12,10 @@ from cli.surroundings import Surroundings
 from smista.core.model_ref import ModelRef
 from smista.local.config_checks import SECRET, is_loopback
 from smista.local.config_files import ConfigFile, RouterConnection
-from smista.local.credentials import ROUTER_KEY, Credentials
+from smista.local.credentials import ROUTER_KEY, Credentials, Scope
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.sdk.client import DEFAULT_URL, Client, ClientConfig, open_client
-from smista.sdk.errors import Unreachable
+from smista.sdk.errors import ApiError, Unreachable
 
 API_KEY: Final = "SMISTA_API_KEY"
 _GRACE: Final = 5.0
@@ -67,8 +67,21 @@ async def open_router(
         raise BadUsage(f"you are not logged in to the router at {url}; run: smista login")
     settings = client_config(url, config.router, credentials)
     async with open_client(settings, api_key=key) as client:
-        await client.sign_in()
+        await _sign_in(client, here)
         yield client
+
+
+async def _sign_in(client: Client, here: Surroundings) -> None:
+    try:
+        await client.sign_in()
+    except ApiError as error:
+        if error.code != "invalid_api_key":
+            raise
+        files = " or ".join(str(keys(here).path(scope)) for scope in Scope)
+        raise BadUsage(
+            f"the router at {client.url} does not know the key you have; "
+            f"remove {ROUTER_KEY!r} from {files} and run: smista login"
+        ) from error
 
 
 async def wait_router(here: Surroundings, connection: RouterConnection) -> str:

@@ -61,7 +61,7 @@ async def run_prompt(
         session = await client.create_session(_title(prompt), scope=str(here.root))
         request = _request(prompt, config, collected, override, intent)
         turn = await drive(client, session.id, request, host, stream=not no_stream)
-    host.end_line()
+    host.say(f"session {visible_line(session.id)}")
     _print(turn, as_json=as_json, no_stream=no_stream)
     return _exit_code(turn, host)
 

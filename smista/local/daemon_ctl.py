@@ -56,7 +56,7 @@ _PATIENCE: Final = 20
 class Durations:
     """Seconds: until a started router answers, until a stopped one is gone, then is killed."""
 
-    start: float = 15.0
+    start: float = 60.0
     stop: float = 20.0
     kill: float = 5.0
 
