@@ -35,9 +35,10 @@ def answer(script: Script, asked: Asked, *, call: int) -> tuple[Step, ...]:
 
 
 def find_correction(corrections: Mapping[str, str], asked: Asked) -> tuple[str, str] | None:
-    """Return the first misspelt word of the prompt and its right spelling.
+    """Return the newest misspelt word of the prompt and its right spelling.
 
-    Tool results come before the older texts: they show the file as it is now.
+    Results of this run come first: they show the file as it is now. What the model itself said
+    earlier does not count.
     """
     if not corrections:
         return None
@@ -71,7 +72,7 @@ def _estimate(characters: int) -> int:
 
 def _newest_first(asked: Asked) -> Iterable[str]:
     yield from (result.text for result in reversed(asked.results))
-    yield from asked.texts
+    yield from reversed(asked.given)
 
 
 def _say(rule: Rule, variables: Mapping[str, str]) -> tuple[Step, ...]:

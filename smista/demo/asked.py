@@ -18,14 +18,16 @@ class Result:
 class Asked:
     """One request. *texts* are all texts of the prompt, *user* is the user's newest one.
 
-    *results* are the tool results that came after *user*, oldest first. *digest* names the
-    prompt: equal prompts get equal answers, ids included.
+    *given* are those that neither the model nor a tool wrote. *results* are the tool results
+    that came after *user*. All are oldest first. *digest* names the prompt: equal prompts get
+    equal answers, ids included.
     """
 
     model: str
     user: str
     texts: tuple[str, ...]
     digest: str
+    given: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     tools: frozenset[str] = frozenset()
     stream: bool = True

@@ -10,6 +10,7 @@ from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, spl
 
 STREAM_TYPE: Final = "text/event-stream"
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_GIVEN: Final = ("system", "developer", "user")
 _REFUSALS: Final = ("error", "rejected", "refused", "denied", "the user rejected", "failed")
 
 
@@ -51,6 +52,7 @@ def _asked(data: dict[str, Any], messages: list[dict[str, Any]]) -> Asked:
         user=_text(messages[newest].get("content")) if users else "",
         texts=tuple(_text(message.get("content")) for message in messages),
         digest=digest[:16],
+        given=tuple(_text(m.get("content")) for m in messages if m.get("role") in _GIVEN),
         results=tuple(_result(message, names) for message in results),
         tools=frozenset(_tool_names(data.get("tools"))),
         stream=data.get("stream") is True,

@@ -82,7 +82,12 @@ def _with_preamble(
         return said
     if system_role:
         return [{"role": "system", "content": system}, *said]
-    return [{"role": "user", "content": system}, *said]
+    # Templates without a system role often want user and assistant to take turns.
+    match said:
+        case [{"role": "user", "content": str(text)}, *rest]:
+            return [{"role": "user", "content": f"{system}\n\n{text}"}, *rest]
+        case _:
+            return [{"role": "user", "content": system}, *said]
 
 
 def _user(text: str, images: tuple[Image, ...]) -> dict[str, Any]:

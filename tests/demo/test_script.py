@@ -27,6 +27,7 @@ def asked(user: str, *before: str, results=(), tools=ALL_TOOLS, **more) -> Asked
         user=user,
         texts=(*before, user, *(result.text for result in results)),
         digest="d",
+        given=(*before, user),
         results=tuple(results),
         tools=tools,
         **more,
@@ -75,6 +76,11 @@ def test_the_path_and_the_word_are_those_of_the_prompt():
         "edit_file",
         {"path": "docs/guide-1.md", "old": "recieve", "new": "receive"},
     )
+
+
+def test_the_newest_mistake_counts():
+    steps = say(asked("fix @b.txt", "a.txt: Helo", "b.txt: teh"))
+    assert call_of(steps) == ("edit_file", {"path": "b.txt", "old": "teh", "new": "the"})
 
 
 def test_after_the_edit_it_says_what_it_did():

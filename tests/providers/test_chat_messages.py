@@ -129,7 +129,11 @@ def test_the_preamble_is_the_first_message_under_the_role_the_model_knows():
     user = message(Role.USER, "hi")
     assert expressed(user, system="be brief")[0] == {"role": "system", "content": "be brief"}
     without = expressed(user, system="be brief", system_role=False)
-    assert without[0] == {"role": "user", "content": "be brief"}
+    assert without == [{"role": "user", "content": "be brief\n\nhi"}]
+    image = Image(media_type="image/png", data="AAAA")
+    beside = expressed(user, system="be brief", system_role=False, images=(image,))
+    assert beside[0] == {"role": "user", "content": "be brief"}
+    assert len(beside) == 2
 
 
 def test_images_go_with_the_newest_user_message():
