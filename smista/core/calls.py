@@ -43,11 +43,10 @@ def call_restriction(lists: Guard, name: str, arguments: Mapping[str, Any]) -> s
     names = named_paths(name, arguments)
     if len(names) > _MOST_NAMES:
         return f"the {name} call names too many things to check"
-    for path in names:
-        reason = None if path in _WHOLE_TREE else lists.restricts(path)
-        if reason is not None:
-            return reason
-    return None
+    plain = name in FILE_TOOLS or name in LISTING_TOOLS
+    judge = lists.restricts if plain else lists.mentions
+    reasons = (judge(path) for path in names if path not in _WHOLE_TREE)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def named_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,14 +8,15 @@ from smista.core.calls import arguments_of, call_restriction
 from smista.core.candidates import Candidate, Origin
 from smista.core.diffs import FileDiff
 from smista.core.exchanges import Exchange
-from smista.core.history import Call, Message, Role
+from smista.core.history import Call, Message
 from smista.core.paths import spellings
 from smista.core.privacy import Guard
 from smista.core.request import ContextFile, Workspace
 from smista.core.rules import Route, fits
 from smista.core.snapshot import Fact
-from smista.core.tools import LISTING_TOOLS
+from smista.core.tools import FILE_TOOLS, LISTING_TOOLS
 
+_SAY_THEIR_PATHS = FILE_TOOLS | LISTING_TOOLS
 INHERITED = "written while restricted content was in view"
 FLAGGED = "the client marked it as restricted"
 
@@ -85,27 +86,23 @@ class Marker:
         calls = {call.call_id: call for message in unit.messages for call in message.calls}
         for message in unit.messages:
             reason = INHERITED if message.restricted else None
-            if reason is None and message.role is Role.TOOL:
-                reason = self._result(message, calls.get(message.call_id or ""))
+            call = calls.get(message.call_id or "")
+            if reason is None and call is not None and self.guard.active:
+                reason = self._result(message, call)
             if reason is not None:
                 return reason
-        return self._asked(calls.values())
+        return None
 
-    def _asked(self, calls: Iterable[Call]) -> str | None:
-        if not self.guard.active:
+    def _result(self, message: Message, call: Call) -> str | None:
+        if message.is_error and message.paths == ():
+            # Refused before it ran: the text is ours, and the model is to hear of it.
             return None
-        for call in calls:
-            reason = call_restriction(self.guard, call.name, arguments_of(call))
-            if reason is not None:
-                return reason
-        return None
-
-    def _result(self, message: Message, call: Call | None) -> str | None:
-        if message.paths is not None:
-            return self._first(message.paths)
-        if call is not None and call.name in LISTING_TOOLS and self.guard.active:
+        if message.paths is None and call.name in LISTING_TOOLS:
             return f"{call.name} did not say which files it read"
-        return None
+        found = self._first(message.paths or ())
+        if found is not None or (message.paths is not None and call.name in _SAY_THEIR_PATHS):
+            return found
+        return call_restriction(self.guard, call.name, arguments_of(call))
 
     def _first(self, paths: Iterable[str]) -> str | None:
         for path in paths:

@@ -10,7 +10,7 @@ from typing import Final
 
 _ODD: Final = re.compile(r"\\|//|(?:^|/)\.{1,2}(?:/|\Z)|/\Z")
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:/")
-_STREAM: Final = re.compile(r":[^/]*")
+_STREAM: Final = re.compile(r":[^/]*|/\.\.namedfork(?:/.*)?\Z")
 _SHORT_NAME: Final = re.compile(r"(?:^|/)[^/.~]{1,6}~[0-9]{1,6}(?:\.[^/.]{0,3})?(?=/|\Z)")
 _IGNORABLE_RANGES: Final = (
     *((0x00, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x034F, 0x034F), (0x061C, 0x061C)),
@@ -84,7 +84,7 @@ def trim_part(part: str) -> str:
 
 
 def without_streams(path: str) -> str:
-    """Return *path* without the `:stream` suffixes that name the same file on NTFS."""
+    """Return *path* without what names a stream or fork of the same file (NTFS, HFS+)."""
     return _STREAM.sub("", path)
 
 

@@ -52,14 +52,27 @@ class Guard:
             return f"{path} may be the short name of a restricted file"
         return None
 
+    def mentions(self, word: str) -> str | None:
+        """Return why *word* of a command line may name a restricted path, None if it does not.
+
+        Nobody knows where a command stands when it reads the word, so every depth is tried.
+        """
+        if self.inside.bad or "/" in word or "." in word:
+            reason = self.restricts(word)
+            if reason is not None:
+                return reason
+        folded = fold_path(word).lstrip("/")
+        number = min(self.inside.hits(folded) or self.outside.hits(folded), default=None)
+        return None if number is None else f"{word} matches {self._named(number)}"
+
     def _hit(self, folded: str) -> int | None:
         hits = self._hits(folded)
-        if not hits and ":" in folded:
+        if not hits and (":" in folded or "..namedfork" in folded):
             hits = self._hits(without_streams(folded))
         return min(hits, default=None)
 
     def _hits(self, folded: str) -> list[int]:
-        inside = relative(folded, self.root)
+        inside = None if folded.startswith("~") else relative(folded, self.root)
         as_given = folded.lstrip("/")
         if inside is None:
             return self.outside.hits(as_given)

@@ -372,12 +372,15 @@ def test_a_restricted_file_in_a_diff_leaves_the_rest_of_it():
         (called("1", "shell", '{"command":"x=$(cat \'.e\'nv);echo"}'), answered("1", "MARK")),
         (called("1", "git", '{"arguments":["log","-p","--",".env"]}'), answered("1", "MARK")),
         (called("1", "fetch_url", '{"url":"file:///home/u/.env"}'), answered("1", "MARK")),
+        (called("1", "shell", '{"command":"cat .env"}'), answered("1", "MARK", paths=())),
+        (called("1", "shell", '{"command":"cat ~/.ssh/id"}'), answered("1", "MARK")),
+        (called("1", "shell", '{"command":"cat $HOME/.ssh/id"}'), answered("1", "MARK")),
         (called("1", "write_file", '{"path":".env","content":"MARK"}'), answered("1", "ok")),
         (said("1", "MARK", Role.ASSISTANT, restricted=True),),
     ],
 )
 def test_restricted_history_stays_with_local_models(history: tuple[Any, ...]):
-    privacy = {"restricted_paths": [".env"]}
+    privacy = {"restricted_paths": [".env", ".ssh/**"]}
     there = decided(snapshot(history=history, **remote(privacy=privacy)))
     assert "MARK" not in prompt_text(there)
     assert any("restricted for remote" in i.reason for i in there.excluded)
@@ -385,6 +388,26 @@ def test_restricted_history_stays_with_local_models(history: tuple[Any, ...]):
     here = decided(snapshot(history=history, request=request(privacy=privacy)))
     assert "MARK" in prompt_text(here)
     assert here.restricted_in_view
+
+
+def test_a_call_that_was_refused_holds_nothing_and_the_remote_model_hears_of_it():
+    history = (
+        said("0", "hello", run_id="run"),
+        called("1", "read_file", '{"path":".env"}', run_id="run"),
+        answered("1", "refused by policy", run_id="run", is_error=True, paths=()),
+    )
+    taken = snapshot(history=history, **remote(privacy={"restricted_paths": [".env"]}))
+    assert "refused by policy" in prompt_text(decided(taken))
+
+
+def test_a_restricted_result_of_this_run_needs_a_local_model_from_then_on():
+    history = (
+        said("0", "hello", run_id="run"),
+        called("1", "read_file", '{"path":".env"}', run_id="run"),
+        answered("1", "SECRET", run_id="run"),
+    )
+    taken = snapshot(history=history, **remote(privacy={"restricted_paths": [".env"]}))
+    assert refused(taken).error.code == "no_route"
 
 
 def test_listings_that_say_their_files_are_judged_by_them():

@@ -182,6 +182,20 @@ def test_a_call_for_a_restricted_path_goes_out_only_where_a_local_model_can_go_o
     assert verdict(name, arguments, local).mode is Mode.ASK
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("git", {"arguments": ["show", "HEAD~1"]}),
+        ("git", {"arguments": ["diff", "main~12..HEAD", "--", "src/a"]}),
+        ("shell", {"command": "cargo test --all -- --nocapture && ls ./src"}),
+        ("fetch_url", {"url": "https://example.org/environment"}),
+    ],
+)
+def test_ordinary_calls_name_nothing_restricted(name: str, arguments: dict[str, Any]):
+    made = request(privacy={"restricted_paths": [".env", "*.pem", "secrets/**"]})
+    assert verdict(name, arguments, snapshot(request=made)).local_from_now is None
+
+
 def test_listing_the_whole_tree_is_judged_by_its_result():
     made = request(
         routing={"default": {"model": "openai/r"}}, privacy={"restricted_paths": [".env"]}

@@ -25,6 +25,7 @@ LOOK_ALIKES = (
     *("secrets/key.p\u2060em", "secr\ufe0fets/key.pem", "secrets/key\u202e.pem"),
     *("secrets/key.pem\x00", "secrets/key.pem\n", "SECRE~1/key.pem", "secrets/KEY~1.PEM"),
     *("secrets/\u212aey.pem", "\u017fecrets/key.pem", "secrets/../secrets/key.pem/"),
+    *("secrets/key.pem/..namedfork/rsrc", "secrets/key.pem/..namedfork"),
     *("secrets/.\u200b./secrets/key.pem", "secrets/.. /secrets/key.pem"),
 )
 
