@@ -446,3 +446,45 @@ async def test_no_json_at_all_can_break_an_endpoint(bodies: list, place: tuple):
                 mutated = changed(*place, to=body)
                 answer = await front.client.request(method, path, json=mutated)
                 assert answer.status_code < 500, (path, mutated)
+
+
+TOKEN_TEXT = st.binary(max_size=40).map(
+    lambda raw: bytes(byte for byte in raw if byte == 9 or 32 <= byte != 127).strip()
+)
+ODD_NAMES = st.sampled_from(
+    [b"Accept", b"Idempotency-Key", b"X-Smista-Timeout-Ms", b"X-Smista-Api-Key", b"Cookie",
+     b"X-Smista-Provider-OpenAI-Api-Key", b"X-Smista-Provider--Api-Key", b"Content-Type",
+     b"X-Forwarded-For", b"Authorization", b"Expect", b"Accept-Encoding", b"Range"]
+)  # fmt: skip
+ODD_PATHS = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lines=st.lists(st.tuples(ODD_NAMES, TOKEN_TEXT), max_size=4),
+    target=ODD_PATHS,
+    route=st.sampled_from(PRIVATE),
+)
+async def test_no_head_at_all_can_break_an_endpoint(lines: list, target: str, route: tuple):
+    method, path = route
+    odd_lines = b"".join(b"%b: %b\r\n" % line for line in lines)
+    async with running() as front:
+        for asked in (path, f"{path}?{target}", f"/{target}", f"/api/v1/sessions/{target}"):
+            body = b"{}" if method in ("POST", "PUT") else b""
+            head = front.head(
+                method,
+                asked,
+                f"Authorization: Bearer {front.token}",
+                f"Content-Length: {len(body)}",
+                "Connection: close",
+            )
+            answer = await front.raw(head.removesuffix(b"\r\n") + odd_lines + b"\r\n" + body)
+            assert answer.startswith(b"HTTP/1.1 "), (asked, odd_lines)
+            assert int(answer.split(b" ", 2)[1]) < 500, (asked, odd_lines)
+
+
+async def test_a_head_that_is_too_large_is_refused_in_our_shape():
+    async with running(sign_in=False) as front:
+        answer = await front.raw(front.head("GET", "/status", f"X-Large: {'x' * 200_000}"))
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert b'"invalid_request"' in answer
