@@ -1,5 +1,6 @@
 """The only module that sends bytes to a provider: one POST, one answer, no second try."""
 
+import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -152,6 +153,9 @@ class WireProvider:
         self, request: WireRequest, error: httpx.HTTPError | httpx.InvalidURL, mask: Mask
     ) -> ProviderError:
         name = self._descriptor.id
+        if (distrust := _certificate_fault(error)) is not None:
+            text = f"the certificate at {request.url} is not to be trusted: {distrust}"
+            return ProviderFailure(text, kind="bad_certificate", provider=name)
         match error:
             case httpx.ConnectError() | httpx.ConnectTimeout():
                 said = mask(str(error))[:200] or "no answer"
@@ -185,6 +189,14 @@ class WireProvider:
             name = self._descriptor.id
             text = f"{name} compressed its answer although smista asked it not to"
             raise ProviderFailure(text, kind="encoded_answer", provider=name)
+
+
+def _certificate_fault(error: BaseException) -> str | None:
+    """Return what is wrong with the peer's certificate, if that is why *error* was raised."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    return None if cause is None else cause.verify_message
 
 
 def _is_encoded(response: httpx.Response) -> bool:
