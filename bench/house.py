@@ -19,6 +19,7 @@ from bench.line import Line, open_line, request
 from bench.processes import free_port, open_process
 
 API: Final = "/api/v1"
+CHECKOUT: Final = str(Path(__file__).resolve().parents[1])
 SETTINGS: Final = """\
 [router]
 port = {port}
@@ -161,8 +162,7 @@ async def open_house() -> AsyncGenerator[House]:
 @asynccontextmanager
 async def open_model(told: Told) -> AsyncGenerator[None]:
     command = [sys.executable, "-m", "bench.model"]
-    env = {**_environment(), "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    async with open_process(command, channel="stdout", heard=told.hear, env=env):
+    async with open_process(command, channel="stdout", heard=told.hear, env=environment()):
         yield
 
 
@@ -185,12 +185,16 @@ def settings_file(place: Path, port: int, model_port: int) -> Path:
 
 
 def router_environment(place: Path) -> dict[str, str]:
-    return {**_environment(), "HOME": str(place), "SMISTA_HOME": str(place / "home")}
+    return {**environment(), "HOME": str(place), "SMISTA_HOME": str(place / "home")}
 
 
-def _environment() -> dict[str, str]:
-    """Return what a child needs of ours: no settings of the user's own smista."""
-    return {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+def environment() -> dict[str, str]:
+    """Return what a child needs of ours, and no settings of the user's own smista.
+
+    It runs the code that lies beside the bench, wherever else smista is installed.
+    """
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    return {**kept, "PYTHONPATH": CHECKOUT}
 
 
 async def _token(port: int) -> str:
