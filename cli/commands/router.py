@@ -1,32 +1,33 @@
 """`smista start`, `stop`, `status`: the router of this machine.
 
-The only module of the command line that may import the router itself, and only to be it.
+The only module of the command line that may import the router itself, and only to be it. Heavy
+imports stand inside the functions: the one that launches a router needs none of them.
 """
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncclick as click
 import trio
 
-from cli.connection import client_config, router_url
 from cli.failures import NoRouter
 from cli.logs import configure
 from cli.surroundings import Surroundings
 from cli.visible import visible_line
-from smista.local.config_files import RouterConnection, load_client_config
 from smista.local.daemon_ctl import (
     AlreadyRunning,
     DaemonFiles,
+    StartFailed,
     find_files,
     hold,
     router_command,
 )
 from smista.local.daemon_ctl import start as start_daemon
 from smista.local.daemon_ctl import stop as stop_daemon
-from smista.local.router_config import RouterConfig
-from smista.local.router_file import load_router_config
-from smista.sdk.client import open_client
+
+if TYPE_CHECKING:
+    from smista.local.router_file import LoadedRouter
 
 _PATH = click.Path(path_type=Path, dir_okay=False, resolve_path=True)
 
@@ -40,21 +41,25 @@ async def start(
     here: Surroundings, foreground: bool, config_file: Path | None, pidfile: Path | None
 ) -> None:
     """Start the router; it goes on in the background."""
-    config, warnings = load_router_config(here.places, config_file)
     files = _files(here, pidfile)
-    for warning in warnings:
-        click.echo(str(warning), err=True)
     if foreground:
-        await _serve(config, here, files)
+        await _serve(here, files, config_file)
         return
     options = ["--config", str(config_file)] if config_file else []
     if here.log_filter:
         options += ["--log-filter", here.log_filter]
     launch = partial(start_daemon, files, router_command(*options))
-    started = await trio.to_thread.run_sync(launch)
+    try:
+        started = await trio.to_thread.run_sync(launch)
+    except StartFailed:
+        _load(here, config_file)  # if the file is at fault, all its findings are the better words
+        raise
     if not started.new:
         raise AlreadyRunning(started.daemon)
     click.echo(f"router started at {started.daemon.url} (process {started.daemon.pid})")
+    for line in started.said.splitlines():
+        if line.startswith("warning:"):
+            click.echo(visible_line(line), err=True)
 
 
 @click.command()
@@ -73,6 +78,10 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
 @click.pass_obj
 async def status(here: Surroundings, url: str | None) -> None:
     """Say whether the router answers, and its version."""
+    from cli.connection import client_config, router_url
+    from smista.local.config_files import RouterConnection, load_client_config
+    from smista.sdk.client import open_client
+
     connection = RouterConnection(url=url)
     if url is None:
         config, _ = load_client_config(here.root, here.places)
@@ -86,10 +95,13 @@ async def status(here: Surroundings, url: str | None) -> None:
     click.echo("encryption: none yet; sessions are stored in clear")
 
 
-async def _serve(config: RouterConfig, here: Surroundings, files: DaemonFiles) -> None:
-    from actors.daemon import serve  # the router's own weight, for the router alone
+async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:
+    from actors.daemon import serve
 
+    config, warnings = _load(here, config_file)
     configure(here.log_filter or config.logging.level, here.log_file)
+    for warning in warnings:
+        click.echo(str(warning), err=True)
     with hold(files) as held:
 
         def ready(url: str) -> None:
@@ -97,6 +109,12 @@ async def _serve(config: RouterConfig, here: Surroundings, files: DaemonFiles) -
             click.echo(f"router answers at {url}", err=True)
 
         await serve(config, ready=ready)
+
+
+def _load(here: Surroundings, config_file: Path | None) -> "LoadedRouter":
+    from smista.local.router_file import load_router_config
+
+    return load_router_config(here.places, config_file)
 
 
 def _files(here: Surroundings, pidfile: Path | None) -> DaemonFiles:

@@ -71,8 +71,11 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
+    """*said* is what a new router wrote to its log before it answered."""
+
     daemon: Daemon
     new: bool
+    said: str = ""
 
 
 class AlreadyRunning(Exception):
@@ -187,7 +190,7 @@ def start(
         daemon = running(files)
         if daemon is not None:
             return Started(daemon=daemon, new=False)
-        return Started(daemon=_launch(files, command, durations), new=True)
+        return _launch(files, command, durations)
 
 
 def stop(files: DaemonFiles, *, durations: Durations = Durations()) -> bool:
@@ -247,7 +250,7 @@ def _only_starter(files: DaemonFiles) -> Generator[None]:
         os.close(lock)
 
 
-def _launch(files: DaemonFiles, command: Sequence[str], durations: Durations) -> Daemon:
+def _launch(files: DaemonFiles, command: Sequence[str], durations: Durations) -> Started:
     log = open_private(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     begin = os.fstat(log).st_size
     ready, write_end = os.pipe()
@@ -267,7 +270,8 @@ def _launch(files: DaemonFiles, command: Sequence[str], durations: Durations) ->
         os.close(write_end)
         os.close(log)
     try:
-        return _wait_ready(process, ready, files, begin, durations)
+        daemon = _wait_ready(process, ready, files, begin, durations)
+        return Started(daemon=daemon, new=True, said=_log_since(files, begin))
     finally:
         os.close(ready)
 
@@ -300,11 +304,15 @@ def _obituary(
     process: "subprocess.Popen[bytes]", files: DaemonFiles, begin: int, durations: Durations
 ) -> str:
     code = process.wait(durations.kill)
-    with files.log.open("rb") as log:
-        log.seek(begin)
-        lines = log.read(65_536).decode(errors="replace").split("\n")
+    lines = _log_since(files, begin).split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
     return f"the router ended at its start with code {code}: {last.strip()}; see {files.log}"
+
+
+def _log_since(files: DaemonFiles, begin: int) -> str:
+    with files.log.open("rb") as log:
+        log.seek(begin)
+        return log.read(65_536).decode(errors="replace")
 
 
 def _environment(files: DaemonFiles, ready: int) -> dict[str, str]:

@@ -109,6 +109,15 @@ def test_a_bad_configuration_is_said_before_anything_starts(machine):
     assert "router.limits.request_timeout_ms" in started.stderr
 
 
+def test_a_warning_of_the_new_router_reaches_the_user(machine):
+    providers = '[router.providers.openai]\nbase_url = "http://127.0.0.1:9"\n'
+    machine.configure(f"[router]\nport = {machine.port}\n{providers}")
+    started = machine.run("start")
+    assert started.returncode == 0
+    assert started.stderr.startswith("warning: ")
+    assert "base_url" in started.stderr
+
+
 def test_a_missing_router_is_started_when_configured_so(machine):
     (machine.home / "config.toml").write_text("[router]\nauto_start = true\n")
     asked = machine.run("hello")
