@@ -145,7 +145,8 @@ def _memory(fact: Fact) -> Candidate:
 
 
 def _file(file: ContextFile) -> Candidate:
-    paths = tuple(dict.fromkeys((file.path, *(file.paths or ()))))
+    given = (file.path,)
+    paths = tuple(dict.fromkeys((*given, *file.paths))) if file.paths else given
     found = _text(Origin.FILE, Kind.FILE, file.path, file.content, file, paths)
     return found._replace(tokens=IMAGE_TOKENS) if image_of(file) else found
 
@@ -166,7 +167,7 @@ def _run(snapshot: Snapshot, units: Sequence[Exchange]) -> Iterator[Candidate]:
 
 
 def _exchange(unit: Exchange, origin: Origin) -> Candidate:
-    label = f"message {unit.number} ({unit.role.value})"
+    label = f"message {unit.number} ({unit.role})"
     if len(unit.messages) == 1 and not unit.messages[0].calls:
         return _text(origin, Kind.MESSAGE, label, unit.messages[0].text, unit)
     texts = [part for message in unit.messages for part in _spoken(message)]

@@ -43,17 +43,19 @@ def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -
             reasons[number] = entry.mark.required
             tokens -= entry.candidate.tokens
             size -= entry.candidate.size
-    order = sorted(set(range(len(ranked))) - kept, key=lambda n: (-ranked[n].score, n))
-    for number in order:
+    rest = [number for number in range(len(ranked)) if number not in kept]
+    rest.sort(key=lambda number: -ranked[number].score)
+    for number in rest:
         entry = ranked[number]
+        weight, length = entry.candidate.tokens, entry.candidate.size
         objection = _objection(entry, model)
-        if objection is None and (entry.candidate.tokens > tokens or entry.candidate.size > size):
+        if objection is None and (weight > tokens or length > size):
             objection = _TOO_BIG
         reasons[number] = objection or KEPT
         if objection is None:
             kept.add(number)
-            tokens -= entry.candidate.tokens
-            size -= entry.candidate.size
+            tokens -= weight
+            size -= length
     items = tuple(_item(e, n in kept, reasons[n]) for n, e in enumerate(ranked))
     held = tuple(entry.candidate for n, entry in enumerate(ranked) if n in kept)
     return Selection(items, held)

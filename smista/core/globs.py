@@ -73,16 +73,18 @@ class Globs:
 
     def hits(self, path: str) -> list[int]:
         """Return the numbers of the patterns that *path* (normalised, no leading `/`) fits."""
-        found = list(self.exact.get(path, ()))
         name = path[path.rfind("/") + 1 :]
+        found: list[int] = [*self.exact.get(path, ())]
         if self.names:
             found += self.names.get(name, ())
         if self.endings:
             found += self._ending_hits(name)
         if self.trees or self.rooted:
             found += self._tree_hits(path)
-        found += self.named.hits(name)
-        found += self.loose.hits(path)
+        if self.named.either is not None:
+            found += self.named.hits(name)
+        if self.loose.either is not None:
+            found += self.loose.hits(path)
         return found
 
     def _ending_hits(self, name: str) -> list[int]:

@@ -32,6 +32,13 @@ class Mark(NamedTuple):
     affine: bool = False
 
 
+_FREE = Mark()
+_ALWAYS = {
+    Origin.INSTRUCTION: "an instruction document",
+    Origin.INVOKED_SKILL: "a skill the user invoked",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Marker:
     """What marking looks at, prepared once a turn."""
@@ -48,10 +55,11 @@ class Marker:
             # What no model may be shown cannot be required of one.
             broken = isinstance(candidate.source, Exchange) and candidate.source.broken
             return Mark(None if broken else "part of this run", self._restricted(candidate))
+        required = _ALWAYS.get(candidate.origin)
         if not candidate.paths:
-            return Mark(_always(candidate), self._restricted(candidate))
+            restricted = self._restricted(candidate)
+            return Mark(required, restricted) if required or restricted else _FREE
         pointed = self._pointed(candidate)
-        required = _always(candidate)
         if required is None and candidate.origin is Origin.FILE:
             required = _attached(candidate) or pointed
         return Mark(required, self._restricted(candidate), pointed is not None)
@@ -83,6 +91,8 @@ class Marker:
                 return self._first(candidate.paths)
 
     def _exchange(self, unit: Exchange) -> str | None:
+        if not unit.messages[0].calls:
+            return INHERITED if unit.messages[0].restricted else None
         calls = {call.call_id: call for message in unit.messages for call in message.calls}
         for message in unit.messages:
             reason = INHERITED if message.restricted else None
@@ -126,14 +136,6 @@ def marker(guard: Guard, route: Route | None, workspace: Workspace) -> Marker:
         pointed_at=pointed_at,
         diff_restricted=workspace.git_diff_restricted,
     )
-
-
-def _always(candidate: Candidate) -> str | None:
-    if candidate.origin is Origin.INSTRUCTION:
-        return "an instruction document"
-    if candidate.origin is Origin.INVOKED_SKILL:
-        return "a skill the user invoked"
-    return None
 
 
 def _attached(candidate: Candidate) -> str | None:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Final
 
 _ODD: Final = re.compile(r"\\|//|(?:^|/)\.{1,2}(?:/|\Z)|/\Z")
-_ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:/")
 _STREAM: Final = re.compile(r":[^/]*|/\.\.namedfork(?:/.*)?\Z")
 _SHORT_NAME: Final = re.compile(r"(?:^|/)[^/.~]{1,6}~[0-9]{1,6}(?:\.[^/.]{0,3})?(?=/|\Z)")
 _IGNORABLE_RANGES: Final = (
@@ -32,7 +31,7 @@ def normalise(path: str) -> str:
 
 def is_absolute(path: str) -> bool:
     """Say if the normalised *path* names its root."""
-    return _ABSOLUTE.match(path) is not None
+    return path.startswith("/") or (path[1:3] == ":/" and path[0].isalpha())
 
 
 def relative(path: str, root: str) -> str | None:

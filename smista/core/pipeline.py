@@ -4,6 +4,8 @@ Pure: the same snapshot always gives the same decision, whoever asks and wheneve
 execute and explain cannot disagree.
 """
 
+from typing import Final
+
 from smista.core.assembly import assemble
 from smista.core.candidates import candidates, split_git_diff, task_paths
 from smista.core.classify import classify
@@ -23,6 +25,18 @@ from smista.core.requirements import requirements
 from smista.core.route import Choice, exhausted, gate, walk
 from smista.core.rules import Route, find_route
 from smista.core.snapshot import Snapshot
+
+HEAVY: Final = 20_000
+
+
+def is_heavy(snapshot: Snapshot) -> bool:
+    """Say if `decide` may take more than a few milliseconds, so that it belongs into a thread."""
+    request = snapshot.request
+    keywords = sum(len(rule.keywords) for rule in request.policy.classification.rules)
+    # Counting the words would itself take long; few are shorter than this with their space.
+    pairs = keywords * (len(snapshot.text) // 4 + 1)
+    material = len(snapshot.history) + len(request.attachments.files)
+    return max(pairs, 40 * material, len(request.workspace.git_diff or "") // 10) > HEAVY
 
 
 def decide(snapshot: Snapshot) -> Decision | Refusal:

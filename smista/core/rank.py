@@ -61,26 +61,28 @@ def merge(ranked: Iterable[Ranked], root: str) -> list[Ranked]:
     by_key: dict[Key, int] = {}
     for entry in ranked:
         looked_up, filed = _keys(entry.candidate, root)
-        twins = sorted({by_key[key] for key in looked_up if key in by_key})
+        twins = [by_key[key] for key in looked_up if key in by_key]
+        home = min(twins, default=len(slots))
         if not twins:
-            twins = [len(slots)]
             slots.append(entry)
         else:
-            _join(slots, twins, entry)
-            for key, slot in by_key.items() if len(twins) > 1 else ():
-                by_key[key] = twins[0] if slot in twins else slot
-        by_key.update(dict.fromkeys(filed, twins[0]))
+            _join(slots, by_key, sorted(set(twins)), entry)
+        for key in filed:
+            by_key[key] = home
     return [slot for slot in slots if slot is not None]
 
 
-def _join(slots: list[Ranked | None], twins: list[int], entry: Ranked) -> None:
-    for slot in twins[1:]:
+def _join(
+    slots: list[Ranked | None], by_key: dict[Key, int], twins: list[int], entry: Ranked
+) -> None:
+    home, *others = twins
+    for slot in (*reversed(others), home):
         other = slots[slot]
         slots[slot] = None
-        if other is not None:
-            entry = _better(other, entry)
-    first = slots[twins[0]]
-    slots[twins[0]] = entry if first is None else _better(first, entry)
+        entry = entry if other is None else _better(other, entry)
+    slots[home] = entry
+    if others:
+        by_key |= {key: home for key, slot in by_key.items() if slot in others}
 
 
 def _better(first: Ranked, second: Ranked) -> Ranked:
