@@ -1,0 +1,159 @@
+"""A user's way through the command line, against a real router, store and model server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.house import AFTER, BEFORE, POLICY, House
+
+MENDED = "I will mend it. \nMended.\n"
+FIX = "fix the typo in @hello.txt"
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(shared: House) -> None:
+    shared.hello.write_text(BEFORE)
+    shared.write_policy(POLICY)
+
+
+def trace_of(house: House) -> list[dict]:
+    done = house.run("trace", "--json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_router_says_that_it_is_there_and_a_second_login_changes_nothing(
+    shared: House,
+) -> None:
+    said = shared.run("status")
+    assert said.returncode == 0
+    assert f"url: {shared.url}" in said.stdout
+    assert "status" not in said.stderr
+    secrets = shared.project / ".smista" / "secrets"
+    before = secrets.read_bytes()
+    again = shared.run("login")
+    assert (again.returncode, secrets.read_bytes()) == (0, before)
+    assert "already logged in" in again.stdout
+
+
+def test_an_approved_edit_is_made_and_the_trace_tells_the_whole_way(shared: House) -> None:
+    code, screen = shared.type(FIX, answer="y")
+    assert code == 0, screen
+    assert shared.hello.read_text() == AFTER
+    asked = screen.index("[y/N]")
+    assert screen.index("-Helo, world!") < screen.index("+Hello, world!") < asked
+    assert "rule edits stay here" in screen
+    events = trace_of(shared)
+    kinds = [event["event_type"] for event in events]
+    for kind in ("message", "classification", "routing_decision", "context_selection", "cost"):
+        assert kind in kinds
+    payloads = {event["event_type"]: event["payload"]["plaintext"] for event in reversed(events)}
+    assert payloads["classification"]["intent"] == "edit"
+    assert payloads["routing_decision"]["model"] == "demo"
+    assert {event["matched_rule"] for event in events if "matched_rule" in event} == {
+        "edits stay here -> openai-compat:demo/demo"
+    }
+    chosen = [e["payload"]["plaintext"] for e in events if e["event_type"] == "context_selection"]
+    assert next(c["included"] for c in chosen if c.get("path") == "hello.txt") is True
+    calls = [e["payload"]["plaintext"] for e in events if e["event_type"] == "tool_call"]
+    assert [(c["tool_name"], c["status"]) for c in calls] == [
+        ("edit_file", "pending"),
+        ("edit_file", "completed"),
+    ]
+    assert payloads["approval"]["decision"] == "approved"
+    costs = [e["payload"]["plaintext"] for e in events if e["event_type"] == "cost"]
+    assert len(costs) == 2
+    assert all(float(cost["cost"]) > 0 for cost in costs)
+
+
+@pytest.mark.parametrize("answer", ["n", ""])
+def test_an_edit_that_is_not_approved_is_not_made(shared: House, answer: str) -> None:
+    code, screen = shared.type(FIX, answer=answer)
+    assert code == 4, screen
+    assert shared.hello.read_text() == BEFORE
+    assert "Then not." in screen
+
+
+def test_without_a_terminal_nobody_approves(shared: House) -> None:
+    done = shared.run(FIX)
+    assert (done.returncode, shared.hello.read_text()) == (4, BEFORE)
+    assert "no terminal" in done.stderr
+
+
+def test_a_denied_tool_does_not_run(shared: House) -> None:
+    done = shared.run("run the command")
+    assert "ran" not in done.stdout
+    statuses = [
+        event["payload"]["plaintext"]["status"]
+        for event in trace_of(shared)
+        if event["event_type"] == "tool_call"
+    ]
+    assert statuses[-1:] == ["failed"]
+
+
+def test_approved_in_advance_the_answer_alone_is_on_stdout_and_plain(shared: House) -> None:
+    done = shared.run("--yes", FIX)
+    assert (done.returncode, done.stdout) == (0, MENDED)
+    assert shared.hello.read_text() == AFTER
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_what_is_piped_in_is_part_of_the_prompt(shared: House) -> None:
+    done = shared.run("say", "it", typed="from the pipe\n")
+    assert (done.returncode, done.stdout) == (0, "You wrote: say it\n\nfrom the pipe\n")
+
+
+def test_json_is_the_last_turn_and_nothing_else(shared: House) -> None:
+    done = shared.run("--json", "hello there")
+    assert done.returncode == 0
+    turn = json.loads(done.stdout)
+    assert turn["status"] == "completed"
+    assert turn["data"]["message"]["content"] == "You wrote: hello there"
+    assert turn["data"]["routing"]["model"] == "demo"
+
+
+def test_an_answer_may_come_in_one_piece(shared: House) -> None:
+    done = shared.run("--no-stream", "hello there")
+    assert (done.returncode, done.stdout) == (0, "You wrote: hello there\n")
+
+
+def test_a_model_server_that_is_down_is_named_and_fails_the_command(shared: House) -> None:
+    shared.extra["KEYED_KEY"] = "k" * 20
+    done = shared.run("--model", "openai-compat:keyed/demo", "look at it")
+    del shared.extra["KEYED_KEY"]
+    assert done.returncode == 1
+    assert "error: fallback_exhausted:" in done.stderr
+    assert "openai-compat:keyed/demo: provider_unavailable" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--no-such-option", "hello"], ["--intent", "dance", "hello"], ["--model", "x", "hello"]],
+)
+def test_wrong_usage_is_said_without_a_traceback(shared: House, words: list[str]) -> None:
+    done = shared.run(*words)
+    assert done.returncode == 2
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_policy_is_wrong_configuration_and_says_where(shared: House) -> None:
+    shared.write_policy(POLICY.replace('file_write = "ask"', 'file_write = "perhaps"'))
+    done = shared.run("hello")
+    assert done.returncode == 2
+    assert "config.toml: tools.permissions.file_write" in done.stderr
+
+
+def test_without_a_router_every_command_says_how_to_start_one(tmp_path: Path) -> None:
+    house = House(folder=tmp_path, model="http://127.0.0.1:9/v1")
+    secrets = house.project / ".smista" / "secrets"
+    secrets.write_text('router = "key"\n')
+    secrets.chmod(0o600)
+    house.write_policy(f'{POLICY}\n[router]\nurl = "{house.url}"\n')
+    for words in (["hello"], ["status"], ["trace"], ["stop"]):
+        done = house.run(*words)
+        assert done.returncode == 3, words
+        assert "error: no router" in done.stderr
+    assert "smista start" in house.run("hello").stderr
