@@ -40,16 +40,16 @@ local = true
 name = "demo"
 max_context_tokens = 32768
 """
-RULES: Final = """\
-[[classification.rules]]
-intent = "edit"
-keywords = ["fix"]
+RULE: Final = """\
 [[routing.rules]]
 name = "edits stay on this machine"
 intent = "edit"
 model = "openai-compat:demo/demo"
 """
 REST: Final = """\
+[[classification.rules]]
+intent = "edit"
+keywords = ["fix"]
 [routing.default]
 model = "openai-compat:demo/demo"
 [providers."openai-compat:demo"]
@@ -147,15 +147,13 @@ def play(stage: Stage) -> None:
 
 
 def prepare(stage: Stage, url: str) -> None:
-    """Write both configuration files and the file to mend; show the rules."""
+    """Write both configuration files and the file to mend; show the rule."""
     (stage.home / "router.toml").write_text(ROUTER.format(port=_free_port(), url=url))
     (stage.project / ".smista").mkdir()
-    (stage.project / ".smista" / "config.toml").write_text(RULES + REST)
+    (stage.project / ".smista" / "config.toml").write_text(RULE + REST)
     (stage.project / "hello.txt").write_text(BEFORE)
-    lines = len(RULES.splitlines())
-    print(
-        f"$ head -n {lines} .smista/config.toml    # the rules by which a model is chosen\n{RULES}"
-    )
+    lines = len(RULE.splitlines())
+    print(f"$ head -n {lines} .smista/config.toml    # a rule that chooses a model\n{RULE}")
 
 
 def _free_port() -> int:
