@@ -63,7 +63,7 @@ def take_result(draft: Draft, result: ToolResultEntry, mode: Mode) -> None:
     """Store what became of a call; for one that needed it, also the user's word on it."""
     rejected = result.decision == "rejected"
     if mode is Mode.ASK:
-        draft.approve(result.call_id, result.decision or "approved")
+        draft.approve("tool_call", result.call_id, result.decision or "approved")
     content = result.content or ("the user rejected this call" if rejected else "")
     draft.answer_call(
         result.call_id,

@@ -17,9 +17,10 @@ from actors.envelope import Abandon, Envelope, Leave, ReaderLeft
 from actors.parts import Parts
 from actors.session import SessionActor
 from actors.turn import preview_snapshot
-from actors.turn_stream import Reader, TurnStream
+from actors.turn_stream import TurnStream
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import SessionNotFound, ShuttingDown
+from smista.core.identity import identity
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
 from smista.core.pipeline import decide
@@ -55,23 +56,30 @@ class Directory:
 
     async def tell(self, call: Call) -> TurnReader:
         """Hand *call* to its session's actor and return the reader of what comes of it."""
-        limits = self._parts.limits
-        stream = TurnStream(limit=limits.stream_events, said_bytes=limits.said_bytes)
+        recognised = identity(call.message, call.idempotency_key)
         actor = await self._actor(call.user_id, call.session_id)
         if self._draining:
             raise ShuttingDown("the router is shutting down; start it again and repeat the call")
-        leave = partial(actor.whisper, ReaderLeft(stream))
+        limits = self._parts.limits
+        stream = TurnStream(
+            limit=limits.stream_events,
+            said_bytes=limits.said_bytes,
+            leave=lambda silent: actor.whisper(ReaderLeft(silent)),
+        )
         envelope = Envelope(
-            message=call.message, stream=stream, credentials=call.credentials, leave=leave
+            message=call.message,
+            stream=stream,
+            reader=stream.attach(),
+            credentials=call.credentials,
+            identity=recognised,
         )
         actor.tell_nowait(envelope)
         try:
             await envelope.verdict()
         except trio.Cancelled:
-            stream.detach()
-            leave()
+            envelope.reader.close()
             raise
-        return Reader(stream, leave)
+        return envelope.reader
 
     async def preview(
         self, user_id: str, session_id: str, request: ExecuteRequest, credentials: Credentials

@@ -12,18 +12,22 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from actors.reading import restricted_results
 from smista.core.decision import Decision, Item
 from smista.core.history import Call, Message, Role
 from smista.core.ids import row_id
 from smista.core.intents import TaskIntent
 from smista.core.phase import AwaitingTool, Idle, Phase
+from smista.core.privacy import guard
 from smista.core.records import (
+    AnsweredRecord,
     ApprovalRecord,
     CallStatus,
     ContextReference,
     DiffRecord,
     DiffStatus,
     EventType,
+    PlanRecord,
     RoutingRecord,
     RunInput,
     SessionState,
@@ -56,6 +60,7 @@ class Draft:
         self._calls: dict[str, ToolCallRecord] = {}
         self._diffs: dict[str, DiffRecord] = {}
         self._approvals: list[ApprovalRecord] = []
+        self._plans: dict[str, PlanRecord] = {}
         self._events: list[TraceEvent] = []
         self._early: list[tuple[EventType, Mapping[str, Any]]] = []
         self._context: tuple[TaskIntent, str, str, str | None] | None = None
@@ -89,8 +94,16 @@ class Draft:
                 phase=Idle(),
                 run_references=run.references,
                 spent=Totals(),
+                barred=None,
+                ceiling=None,
+                unpriced_agreed=False,
             ),
-            input=RunInput(run_id=run_id, request=request, created_at=self.now),
+            input=RunInput(
+                run_id=run_id,
+                request=request,
+                created_at=self.now,
+                plan_active=request.input.command is TaskIntent.PLAN,
+            ),
             references=(),
         )
         self._selected = {}
@@ -117,6 +130,10 @@ class Draft:
         """Append what the user wrote."""
         self._append(self.new_id("session_message"), Role.USER, text, {})
 
+    def add_note(self, text: str) -> None:
+        """Append the router's own words to the model, in the user's place."""
+        self._append(self.new_id("session_message"), Role.USER, text, {}, note=True)
+
     def add_assistant(
         self,
         text: str,
@@ -142,9 +159,12 @@ class Draft:
         text: str,
         about: Mapping[str, Any],
         calls: tuple[Call, ...] = (),
+        *,
+        note: bool = False,
     ) -> None:
         run = self.state.run
-        content, form = (text, "text") if not calls else (_with_calls(text, calls), "calls")
+        content = _with_calls(text, calls) if calls else text
+        form = "calls" if calls else ("note" if note else "text")
         self._stored.append(
             StoredMessage(
                 uuid=uuid,
@@ -157,7 +177,9 @@ class Draft:
                 **about,
             )
         )
-        message = Message(uuid=uuid, role=role, text=text, run_id=self.run_id, calls=calls, **about)
+        message = Message(
+            uuid=uuid, role=role, text=text, run_id=self.run_id, calls=calls, note=note, **about
+        )
         self.state = replace(
             self.state,
             run=replace(run, messages=run.messages + 1),
@@ -250,18 +272,36 @@ class Draft:
         )
         self.state = replace(self.state, messages=_with_result(self.state.messages, message))
 
-    def approve(self, call_id: str, decision: str) -> None:
-        """Record the user's word on a call."""
+    def approve(
+        self, target_type: str, target_id: str, decision: str, reason: str | None = None
+    ) -> None:
+        """Record the user's word on a call, a disclosure, a cost or a plan."""
         approval = ApprovalRecord(
             id=self.new_id("session_approval"),
-            target_type="tool_call",
-            target_id=call_id,
+            target_type=target_type,
+            target_id=target_id,
             decision=decision,
             created_at=self.now,
+            reason=reason,
         )
         self._approvals.append(approval)
-        payload = {"target_type": "tool_call", "target_id": call_id, "decision": decision}
-        self.note(EventType.APPROVAL, payload)
+        payload = {"target_type": target_type, "target_id": target_id, "decision": decision}
+        self.note(EventType.APPROVAL, payload if reason is None else {**payload, "reason": reason})
+
+    def disclose(self, targets: Iterable[str]) -> None:
+        """Remember for the session what the user agreed to disclose."""
+        self.state = replace(self.state, disclosed=self.state.disclosed.union(targets))
+
+    def put_plan(self, plan: PlanRecord) -> None:
+        self._plans[plan.id] = plan
+        self.state = replace(self.state, plan=plan)
+
+    def change_run(self, **changes: Any) -> None:
+        """Change what holds for the rest of the run (`barred`, `ceiling`, …)."""
+        self.state = replace(self.state, run=replace(self.state.run, **changes))
+
+    def change_input(self, **changes: Any) -> None:
+        self.state = replace(self.state, input=replace(self.input, **changes))
 
     def cancel_pending(self, why: str) -> None:
         """Answer every call that still waits for its client with *why*, as failed."""
@@ -276,6 +316,28 @@ class Draft:
         run = self.state.run
         self.state = replace(self.state, run=replace(run, spent=run.spent.plus(usage, cost)))
         self.note(EventType.COST, cost_payload(decision.routing, usage, cost))
+
+    def _forget_restricted(self) -> None:
+        """Replace the bodies of the run's restricted items: they live only while it does."""
+        if self.state.input is None:
+            return
+        request = self.state.input.request
+        lists = guard(request.policy, request.workspace.root)
+        for call, path in restricted_results(self.state, lists):
+            self._replace_result(call, f"[restricted: {path}]")
+            diff = self.state.diffs.get(call.id)
+            if diff is not None:
+                self.put_diff(replace(diff, body=Plain(f"[restricted: {path}]")))
+
+    def _replace_result(self, call: ToolCallRecord, text: str) -> None:
+        body = Plain(text)
+        kept = replace(call, result=call.result and body, error=call.error and body)
+        self._calls[call.id] = kept
+        messages = tuple(
+            replace(m, text=text) if m.call_id == call.id else m for m in self.state.messages
+        )
+        calls = {**self.state.calls, call.id: kept}
+        self.state = replace(self.state, calls=calls, messages=messages)
 
     # --- events ------------------------------------------------------------------------------
 
@@ -308,11 +370,15 @@ class Draft:
 
     # --- the end -----------------------------------------------------------------------------
 
-    def record(self, phase: Phase, *, again: bool = False) -> TurnRecord:
+    def record(
+        self, phase: Phase, *, again: bool = False, answered: tuple[AnsweredRecord, ...] = ()
+    ) -> TurnRecord:
         """Return what becomes durable, with *phase* as the new checkpoint.
 
         *again*: the turn did not get to its end and may be asked for once more.
         """
+        if isinstance(phase, Idle):
+            self._forget_restricted()
         run = self.state.run
         over, stored = isinstance(phase, Idle), not isinstance(self.base.run.phase, Idle)
         counted = replace(
@@ -346,6 +412,8 @@ class Draft:
             tool_calls=tuple(self._calls.values()),
             diffs=tuple(self._diffs.values()),
             approvals=tuple(self._approvals),
+            plans=tuple(self._plans.values()),
+            answered=answered,
             events=tuple(self._events),
             first_event=self.base.run.events,
             events_id=self.new_id("trace_event"),

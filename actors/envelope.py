@@ -1,29 +1,32 @@
 """A message on its way into a session: what was said, its answer, and where its turn speaks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import trio
 from pydantic import SecretStr
 
-from actors.turn_stream import TurnStream
+from actors.turn_stream import Reader, TurnStream
 from smista.core.errors import SmistaError
+from smista.core.identity import Identity
 from smista.core.lifecycle import Told
 from smista.core.messages import Execute, Message
-from smista.core.records import Session, SessionState
+from smista.core.records import AnsweredRecord, Session, SessionState
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Envelope:
     """A client's message. Each is answered exactly once: taken, or refused with an error.
 
-    *leave* tells the session that the reader of *stream* is gone.
+    *stream* is where the turn it starts will speak, *reader* what its client listens to: that
+    stream, or the one of the turn that the same message started before.
     """
 
     message: Message
     stream: TurnStream
+    reader: Reader
     credentials: Mapping[str, SecretStr] = field(default_factory=dict[str, SecretStr], repr=False)
-    leave: Callable[[], None]
+    identity: Identity | None = None
     _answered: trio.Event = field(default_factory=trio.Event)
     _refusal: SmistaError | None = None
 
@@ -55,6 +58,7 @@ class TurnEnded:
 
     serial: int
     state: SessionState | None
+    answered: tuple[AnsweredRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,19 @@
 """What a decision reads of a session's state: pure views for the snapshot."""
 
-import json
-from typing import Any, cast
+from collections.abc import Iterator
 
-from smista.core.mediation import touched_paths
-
+from smista.core.calls import arguments_of, named_paths, touched_paths
 from smista.core.history import Message, Role
-from smista.core.records import DiffStatus, SessionState
+from smista.core.ids import run_ms
+from smista.core.privacy import Guard
+from smista.core.records import DiffStatus, PlanStatus, SessionState, ToolCallRecord
 
 
 def newest_text(state: SessionState) -> str:
     """Return what the user wrote last in the present run."""
     run_id = state.run.run_id
-    users = (m.text for m in reversed(state.messages) if m.role is Role.USER and m.run_id == run_id)
-    return next(users, "")
+    own = (m for m in reversed(state.messages) if m.role is Role.USER and m.run_id == run_id)
+    return next((m.text for m in own if not m.note), "")
 
 
 def for_prompt(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -36,6 +36,10 @@ def grown_kinds(state: SessionState) -> frozenset[str]:
     calls = {call.call_id for message in own for call in message.calls}
     if any(d.status is DiffStatus.APPLIED and d.id in calls for d in state.diffs.values()):
         kinds.add("file_changes")
+    plan = state.plan
+    # A plan's id bears the time of its run, and no two runs of a session share one.
+    if plan and plan.status is PlanStatus.APPROVED and run_ms(plan.id) == run_ms(state.run.run_id):
+        kinds.add("approved_plan")
     return frozenset(kinds)
 
 
@@ -43,13 +47,20 @@ def touched(state: SessionState) -> tuple[str, ...]:
     """Return the paths that this run's file tools named, in order, each once."""
     own = (m for m in state.messages if m.run_id == state.run.run_id)
     calls = (call for message in own for call in message.calls)
-    paths = (path for call in calls for path in touched_paths(call.name, _object(call.arguments)))
+    paths = (path for call in calls for path in touched_paths(call.name, arguments_of(call)))
     return tuple(dict.fromkeys(paths))
 
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def restricted_results(state: SessionState, lists: Guard) -> Iterator[tuple[ToolCallRecord, str]]:
+    """Yield this run's calls that were for a restricted path, each with the path."""
+    if not lists.active:
+        return
+    run_id = state.run.run_id
+    for message in (m for m in state.messages if m.run_id == run_id):
+        for call in message.calls:
+            record = state.calls.get(call.call_id)
+            if record is not None:
+                named = record.paths or named_paths(call.name, arguments_of(call))
+                path = next((p for p in named if lists.restricts(p) is not None), None)
+                if path is not None:
+                    yield record, path

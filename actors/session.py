@@ -7,6 +7,7 @@ a turn is being served, so a break lands at once. What to do is said by the tabl
 
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from typing import assert_never
 
 import trio
@@ -17,18 +18,24 @@ from actors.turn import Turn
 from smista.core.answers import wrong_answer
 from smista.core.errors import (
     InternalError,
+    InvalidRequest,
     RouterBusy,
+    RunInFlight,
     SessionNotFound,
     SmistaError,
     StorageUnavailable,
 )
 from smista.core.events import Status, TurnEnd, failed
 from smista.core.lifecycle import Act, Lock, Pause, Told, advance, pause_of, refusal
-from smista.core.records import SessionState
+from smista.core.outcomes import tell_again
+from smista.core.records import AnsweredRecord, SessionState
 from smista.core.session_views import trace_id
 
 INBOX = 256
 RESERVED = 16  # places that only the house's own words may take
+ANSWERED = 1_000  # messages whose outcome is remembered for a session
+KEPT = timedelta(hours=24)
+_KEY_REUSED = InvalidRequest("this Idempotency-Key was sent with another body; choose a new one")
 
 
 class SessionActor:
@@ -46,6 +53,7 @@ class SessionActor:
         self._lock = Lock.FREE
         self._turn: Turn | None = None
         self._kept: deque[Envelope | Leave] = deque()
+        self._answered = {(each.route, each.key): each for each in state.answered}
         self._serial = 0
         self._over = False
         self._last_word: SmistaError = StorageUnavailable("the session was closed; send it again")
@@ -101,7 +109,7 @@ class SessionActor:
 
     def _handle(self, said: Envelope | House, turns: trio.Nursery) -> None:
         # Not async on purpose: no other task can see a half-made transition.
-        if self._stale(said):
+        if self._stale(said) or (isinstance(said, Envelope) and self._seen_before(said)):
             return
         if isinstance(said, TurnEnded):
             self._take_back(said)
@@ -109,7 +117,7 @@ class SessionActor:
         step = advance(self._lock, pause, told)
         error = refusal(self._lock, pause, told) if step is None else self._wrong(said)
         if error is not None and isinstance(said, Envelope):
-            said.refuse(error)
+            self._refuse(said, error)
         if step is None or error is not None:
             return
         self._lock = step.lock
@@ -124,6 +132,50 @@ class SessionActor:
         return (
             wrong_answer(self.state.run.phase, said.message) if isinstance(said, Envelope) else None
         )
+
+    def _seen_before(self, said: Envelope) -> bool:
+        """Attach a message that is being served now, or tell a keyed one its outcome again."""
+        mark, turn = said.identity, self._turn
+        if mark is None:
+            return False
+        served = turn.identity if turn is not None else None
+        if turn is not None and served is not None and served[:2] == mark[:2]:
+            self._attach(said, turn, same=served == mark)
+            return True
+        if said.told in (Told.EXECUTE, Told.INJECT) and mark[:2] in self._answered:
+            self._tell_again(said, self._answered[mark[:2]])
+            return True
+        return False
+
+    def _attach(self, said: Envelope, turn: Turn, *, same: bool) -> None:
+        if not same:
+            said.refuse(_KEY_REUSED)
+        elif not turn.stream.tellable:
+            said.refuse(RunInFlight("the turn has said too much to be told again; wait for it"))
+        else:
+            said.reader = turn.stream.attach()
+            said.take()
+
+    def _refuse(self, said: Envelope, error: SmistaError) -> None:
+        """Refuse *said*, unless it answered a pause that is over: then it has its outcome."""
+        mark = said.identity
+        known = None if mark is None or self._lock is not Lock.FREE else mark[:2]
+        if known is not None and known in self._answered:
+            self._tell_again(said, self._answered[known])
+        else:
+            said.refuse(error)
+
+    def _tell_again(self, said: Envelope, answered: AnsweredRecord) -> None:
+        mark = said.identity
+        if mark is not None and answered.digest != mark.digest:
+            said.refuse(_KEY_REUSED)
+            return
+        ending = tell_again(answered.outcome, self.state)
+        if ending is None:
+            said.refuse(InvalidRequest("this was answered long ago; fetch the session instead"))
+            return
+        said.take()
+        said.stream.put(ending)
 
     def _stale(self, said: Envelope | House) -> bool:
         match said:
@@ -142,6 +194,16 @@ class SessionActor:
             self._over = True  # what storage holds is not known: the next message reads it anew
         else:
             self.state = ended.state
+            self._remember(ended.answered)
+
+    def _remember(self, answered: tuple[AnsweredRecord, ...]) -> None:
+        self._answered |= {(each.route, each.key): each for each in answered}
+        oldest = self._parts.clock.now() - KEPT
+        while self._answered:
+            key, first = next(iter(self._answered.items()))
+            if first.created_at >= oldest and len(self._answered) <= ANSWERED:
+                return
+            del self._answered[key]
 
     def _perform(self, act: Act, said: Envelope | House, turns: trio.Nursery) -> None:
         match act:
@@ -212,7 +274,7 @@ class SessionActor:
     async def _run(self, turn: Turn, serial: int) -> None:
         state, ending = await turn.run()
         # In this order: the lock is free before a reader can hear of the end and answer it.
-        self._send.send_nowait(TurnEnded(serial, state))
+        self._send.send_nowait(TurnEnded(serial, state, turn.answered))
         turn.say(ending)
 
     async def _leave(self, leave: Leave, serial: int) -> None:

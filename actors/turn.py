@@ -11,19 +11,21 @@ from typing import NamedTuple
 import trio
 
 from actors.answer import Answer
+from actors.approvals import store_plan
 from actors.asking import may_fall_back, may_retry, wait_before_retry
-from actors.calls import mediate_call, take_result
+from actors.calls import mediate_call
 from actors.draft import Draft
 from actors.envelope import Envelope
+from actors.opening import Opening, take_message
 from actors.parts import Parts
 from actors.reading import for_prompt, grown_kinds, newest_text, touched
 from actors.slots import slot
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import (
     InvalidRequest,
-    NotBuilt,
     ProviderError,
     ProviderUnavailable,
+    ServiceError,
     ShuttingDown,
     SmistaError,
     StorageError,
@@ -31,17 +33,21 @@ from smista.core.errors import (
     Superseded,
 )
 from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, failed
+from smista.core.gates import PLAN, Gate, next_gate
 from smista.core.history import Call, Role
-from smista.core.ids import run_ms
-from smista.core.intents import Mode, TaskIntent
+from smista.core.identity import Identity
+from smista.core.intents import TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
-from smista.core.messages import Break, Execute, Inject, ToolResults
+from smista.core.messages import (
+    Inject,
+)
 from smista.core.model_ref import ModelRef
-from smista.core.phase import AwaitingTool, Idle, PendingCall, Phase
+from smista.core.outcomes import remember
+from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
 from smista.core.pipeline import decide
 from smista.core.prices import call_cost
-from smista.core.records import EventType, SessionState
+from smista.core.records import AnsweredRecord, EventType, SessionState
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import tool_request, trace_id
 from smista.core.snapshot import Attempt, Snapshot
@@ -98,6 +104,7 @@ async def take_snapshot(
         touched_paths=touched(state),
         grown_kinds=grown_kinds(state),
         plan_mode=draft.input.plan_active,
+        barred=state.run.barred,
         failed=passed_over,
         spent=state.run.spent.cost,
         max_context_bytes=parts.limits.context_bytes,
@@ -133,11 +140,17 @@ class Turn:
         self._parts = parts
         self._why = why
         self._draft = Draft(state, parts.clock.now())
-        self._command: TaskIntent | None = None
+        self._opening = Opening()
         self._decision: Decision | None = None
         self._snapshot: Snapshot | None = None
         self._answer: Answer | None = None
         self._spent: list[Spent] = []
+        self.answered: tuple[AnsweredRecord, ...] = ()
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the turn's message is recognised by when it is sent again."""
+        return self._inputs[-1].identity
 
     @classmethod
     async def break_off(cls, state: SessionState, parts: Parts) -> SessionState:
@@ -155,11 +168,12 @@ class Turn:
     async def run(self) -> Outcome:
         """Serve the turn; return the state that storage then holds, and the turn's ending."""
         for earlier in self._inputs[:-1]:
-            earlier.stream.put(failed(Superseded("newer input took this turn's place")))
+            earlier.stream.put(failed(_superseded()))
         outcome: Outcome | None = None
         with self.scope:
             try:
-                self._take_inputs()
+                for envelope in self._inputs:
+                    self._opening = take_message(self._draft, envelope.message, self._parts.clock)
                 outcome = await self._drive()
             except SmistaError as error:
                 outcome = await self._fail(error)
@@ -167,62 +181,40 @@ class Turn:
             outcome = await self._settle()
         return outcome
 
-    # --- the message -------------------------------------------------------------------------
-
-    def _take_inputs(self) -> None:
-        for envelope in self._inputs:
-            match envelope.message:
-                case Execute(request=request):
-                    after = run_ms(self._draft.run_id) if self._draft.run_id else -1
-                    self._draft.begin_run(self._parts.clock.new_id(after_ms=after), request)
-                    self._draft.add_user(request.input.text)
-                    self._command = request.input.command
-                case ToolResults(data=data):
-                    modes = self._pending_modes()
-                    for result in data.results:
-                        take_result(self._draft, result, modes[result.call_id])
-                case Inject(data=data):
-                    self._draft.cancel_pending("cancelled: the user gave new input instead")
-                    for message in data.messages:
-                        self._draft.add_user(message.text)
-                        self._command = message.command
-                case Break():
-                    self._draft.cancel_pending("cancelled by the user")
-                case _:
-                    raise NotBuilt(f"{envelope.told.value} is not served by this router yet")
-
-    def _pending_modes(self) -> dict[str, Mode]:
-        phase = self._draft.state.run.phase
-        calls = phase.calls if isinstance(phase, AwaitingTool) else ()
-        return {call.call_id: call.mode for call in calls}
-
     # --- the way through ---------------------------------------------------------------------
 
     async def _drive(self) -> Outcome:
-        match self._inputs[-1].message:
-            case Break():
-                return await self._commit(Idle(), self._idle())
-            case Inject():  # the way out of a run never waits for a place
-                return await self._think()
-            case _:
-                async with slot(self._parts.slots, patience=self._parts.durations.slot_wait):
-                    return await self._think()
+        if self._opening.over:
+            return await self._commit(Idle(), self._idle())
+        if isinstance(self._inputs[-1].message, Inject):
+            return await self._think()  # the way out of a run never waits for a place
+        async with slot(self._parts.slots, patience=self._parts.durations.slot_wait):
+            return await self._think()
 
     async def _think(self) -> Outcome:
         """Ask models until one pauses the run or is done."""
         while True:
-            decision, answer = await self._ask()
+            asked = await self._ask()
+            if isinstance(asked, Gate):
+                return await self._await_approval(asked)
+            decision, answer = asked
             pending = self._keep(decision, answer)
             if pending:
                 return await self._await_tools(pending)
+            if not answer.calls and self._draft.input.plan_active:
+                return await self._await_approval(store_plan(self._draft, decision, answer.text))
             if not answer.calls:
                 return await self._complete(decision, answer)
 
-    async def _ask(self) -> tuple[Decision, Answer]:
-        """Ask the routed model, then its fallbacks; each is decided, and finalized, anew."""
+    async def _ask(self) -> tuple[Decision, Answer] | Gate:
+        """Ask the routed model, then its fallbacks; each is decided, and gated, anew."""
         passed_over: tuple[Attempt, ...] = ()
         while True:
             decision = await self._decide(passed_over)
+            state = self._draft.state
+            gate = next_gate(decision, self._draft.input.request, state.run, state.disclosed)
+            if gate is not None:
+                return gate
             answer = self._begin_call(decision)
             try:
                 await self._ask_model(decision, answer)
@@ -237,7 +229,11 @@ class Turn:
 
     async def _decide(self, passed_over: tuple[Attempt, ...]) -> Decision:
         snapshot = await take_snapshot(
-            self._draft, self._inputs[-1].credentials, self._command, passed_over, self._parts
+            self._draft,
+            self._inputs[-1].credentials,
+            self._opening.command,
+            passed_over,
+            self._parts,
         )
         decided = decide(snapshot)
         self._snapshot = snapshot
@@ -290,9 +286,7 @@ class Turn:
 
     async def _wait_for_reader(self) -> None:
         # A slow reader slows its own model, and nobody else; one that is stuck counts as gone.
-        if not await self.stream.room(patience=self._parts.durations.reader_stall):
-            self.stream.detach()
-            self._inputs[-1].leave()
+        await self.stream.room(patience=self._parts.durations.reader_stall)
 
     # --- what it leaves ----------------------------------------------------------------------
 
@@ -359,6 +353,16 @@ class Turn:
         allowed = allowed_continuations(pause_of(phase))
         return await self._commit(phase, TurnEnd(Status.AWAITING_TOOL, data, allowed))
 
+    async def _await_approval(self, gate: Gate) -> Outcome:
+        approval_id = self._draft.new_id("session_approval")
+        detail = {k: v for k, v in gate.detail.items() if k != "content"}
+        resume = "NextTurn" if gate.kind == PLAN else "Invoke"
+        phase = AwaitingApproval(approval_id, gate.kind, resume, detail)
+        approval = {"approval_id": approval_id, "kind": gate.kind, "detail": gate.detail}
+        data = {"approval": approval, "trace_id": trace_id(self._draft.state)}
+        allowed = allowed_continuations(pause_of(phase))
+        return await self._commit(phase, TurnEnd(Status.AWAITING_APPROVAL, data, allowed))
+
     async def _complete(self, decision: Decision, answer: Answer) -> Outcome:
         routing = decision.routing
         message = {
@@ -387,15 +391,35 @@ class Turn:
     async def _commit(self, phase: Phase, ending: TurnEnd, *, again: bool = False) -> Outcome:
         """Make the turn durable; only then may *ending* be told."""
         self._draft.now = self._parts.clock.now()
-        record = self._draft.record(phase, again=again)
+        answered = () if again else self._remembered(ending)
+        record = self._draft.record(phase, again=again, answered=answered)
         with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
             await self._parts.journal.record_turn(record)
+        self.answered = answered
         return self._draft.state, ending
 
+    def _remembered(self, ending: TurnEnd) -> tuple[AnsweredRecord, ...]:
+        """Return what is to be told when this turn's message, or one it replaced, comes again."""
+        superseded = failed(_superseded())
+        endings = [*(superseded for _ in self._inputs[:-1]), ending]
+        return tuple(
+            AnsweredRecord(
+                route=envelope.identity.route,
+                key=envelope.identity.key,
+                digest=envelope.identity.digest,
+                outcome=remember(told, self._draft.state),
+                created_at=self._draft.now,
+            )
+            for envelope, told in zip(self._inputs, endings, strict=True)
+            if envelope.identity is not None
+        )
+
     async def _fail(self, error: SmistaError) -> Outcome:
-        """End the run in *error*, keeping what was said."""
+        """End the run in *error*, keeping what was said; a busy router leaves it as it was."""
         if isinstance(error, StorageError):
             return None, failed(error)
+        if isinstance(error, ServiceError):
+            return self._draft.base, failed(error)
         self._keep_partial()
         try:
             return await self._commit(Idle(), failed(error))
@@ -411,8 +435,7 @@ class Turn:
                     return await self._settle_at_checkpoint()
                 self._keep_partial()
                 if lock is Lock.SUPERSEDED:
-                    ending = failed(Superseded("new input took this turn's place"))
-                    return await self._commit(Idle(), ending)
+                    return await self._commit(Idle(), failed(_superseded()))
                 return await self._commit(Idle(), self._idle())
             except StorageError as broken:
                 return None, failed(broken)
@@ -424,7 +447,7 @@ class Turn:
         base = self._draft.base
         if isinstance(base.run.phase, Idle):
             self._keep_partial()
-            return await self._commit(Idle(), ending)
+            return await self._commit(Idle(), ending, again=True)
         partial, decision, spent = self._partial(), self._decision, self._spent
         self._draft = Draft(base, self._parts.clock.now())
         for decided, usage, cost in spent:
@@ -446,3 +469,7 @@ class Turn:
         if self._answer.text:
             self._draft.add_assistant(self._answer.text, (), self._decision, interrupted=True)
         self._answer = None
+
+
+def _superseded() -> Superseded:
+    return Superseded("newer input took this turn's place")

@@ -1,8 +1,8 @@
-"""From a turn to its one reader, bounded.
+"""From a turn to its readers, bounded.
 
-The turn puts events and waits when the reader is slow; it never waits for a reader that is gone.
-What was said is kept (up to a limit), so that a returning reader hears it in one piece per kind.
-Exactly one TurnEnd is put, last. Everything runs in one Trio loop; nothing here has a lock.
+The turn puts events and waits when a reader is slow; it never waits for one that is gone. What
+was said is kept (up to a limit), so that a returning client hears it in one piece per kind.
+Exactly one TurnEnd is put, last. All of it runs in one Trio loop, so nothing here is locked.
 """
 
 from collections import deque
@@ -14,120 +14,127 @@ from smista.core.events import Event, ReasoningDeltaEvent, TextDeltaEvent, TurnE
 
 
 class TurnStream:
-    """Owns the events between a turn and its reader."""
+    """Owns the events of one turn. *leave* is told when the last reader left before the end."""
 
-    def __init__(self, *, limit: int, said_bytes: int) -> None:
+    def __init__(
+        self, *, limit: int, said_bytes: int, leave: Callable[["TurnStream"], None]
+    ) -> None:
         self._limit = limit
         self._said_bytes = said_bytes
-        self._waiting: deque[Event] = deque()
+        self._leave = leave
+        self._readers: list[Reader] = []
         self._said: list[Event] = []
         self._said_size = 0
-        self._bell = trio.lowlevel.ParkingLot()
         self._room = trio.lowlevel.ParkingLot()
-        self._opened = False
-        self._ended = False
-        self._taken = False
-        self.attached = True
+        self.opened = False
+        self.ended = False
 
     @property
-    def ended(self) -> bool:
-        return self._ended
-
-    @property
-    def spoke(self) -> bool:
-        """Whether a client may have seen anything of this turn."""
-        return bool(self._said)
+    def attached(self) -> bool:
+        return bool(self._readers)
 
     def open(self) -> None:
         """Say that the outcome belongs into a stream from now on."""
-        if not self._opened:
-            self._opened = True
-            self._bell.unpark_all()
+        self.opened = True
+        for reader in self._readers:
+            reader.wake()
 
     def put(self, event: Event) -> None:
-        """Hand *event* to the reader; after this, wait in `room` if `full`."""
-        self._opened = True
-        self._ended = isinstance(event, TurnEnd)
-        if self._said_size <= self._said_bytes:
+        """Hand *event* to every reader; after this, wait in `room` if `full`."""
+        self.opened = True
+        self.ended = isinstance(event, TurnEnd)
+        if self.tellable:
             self._said.append(event)
             if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
                 self._said_size += len(event.delta)
-        if self.attached:
-            self._waiting.append(event)
-            self._bell.unpark_all()
+        for reader in self._readers:
+            reader.push(event)
 
     @property
     def full(self) -> bool:
-        return self.attached and len(self._waiting) >= self._limit
+        return any(reader.waiting >= self._limit for reader in self._readers)
 
-    async def room(self, *, patience: float) -> bool:
-        """Wait until the reader has taken something; False if it did not within *patience* s."""
-        with trio.move_on_after(patience):
-            while self.full:
+    async def room(self, *, patience: float) -> None:
+        """Wait for the readers; one that took nothing for *patience* seconds counts as gone."""
+        while self.full:
+            with trio.move_on_after(patience) as patient:
                 await self._room.park()
-        return not self.full
+            if patient.cancelled_caught:
+                for reader in [r for r in self._readers if r.waiting >= self._limit]:
+                    reader.close()
 
-    def detach(self) -> None:
-        """Forget the reader; the turn goes on without one."""
-        self.attached = False
-        self._waiting.clear()
+    @property
+    def tellable(self) -> bool:
+        """Whether a new reader can still be told all that was said."""
+        return self._said_size <= self._said_bytes
+
+    def attach(self) -> "Reader":
+        """Take a reader on: it hears all that was said, joined."""
+        reader = Reader(self, _joined(self._said))
+        self._readers.append(reader)
+        return reader
+
+    def drop(self, reader: "Reader") -> None:
+        """Forget *reader*; the turn goes on, for its grace time if that was the last one."""
+        if reader in self._readers:
+            self._readers.remove(reader)
+            self._room.unpark_all()
+            if not self._readers and not self.ended:
+                self._leave(self)
+
+    def took(self) -> None:
+        """Say that a reader has taken what waited."""
         self._room.unpark_all()
+
+
+class Reader:
+    """One reader of a turn (`ports.sessions.TurnReader`)."""
+
+    def __init__(self, stream: TurnStream, said: list[Event]) -> None:
+        self._stream = stream
+        self._waiting: deque[Event] = deque(said)
+        self._bell = trio.lowlevel.ParkingLot()
+        self._over = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def push(self, event: Event) -> None:
+        self._waiting.append(event)
         self._bell.unpark_all()
 
-    def attach(self) -> bool:
-        """Take a new reader on: it hears all that was said, joined. False if too much was said."""
-        if self._said_size > self._said_bytes:
-            return False
-        self._waiting = deque(_joined(self._said))
-        self.attached = True
+    def wake(self) -> None:
         self._bell.unpark_all()
-        return True
 
     async def wait_opened(self) -> None:
-        while not self._opened:
+        while not (self._stream.opened or self._waiting or self._over):
             await self._bell.park()
 
-    def take(self) -> list[Event]:
+    def ready(self) -> list[Event]:
         """Take all that waits, without waiting."""
         taken = list(self._waiting)
-        self._waiting.clear()
         if taken:
-            self._taken = isinstance(taken[-1], TurnEnd)
-            self._room.unpark_all()
+            self._waiting.clear()
+            self._over = self._over or isinstance(taken[-1], TurnEnd)
+            self._stream.took()
         return taken
 
     async def wait_events(self) -> list[Event]:
         """Wait for events and take them; [] once the end was taken or the reader was dropped."""
-        while not self._waiting and not self._taken and self.attached:
+        while not self._waiting and not self._over:
             await self._bell.park()
-        return self.take()
-
-
-class Reader:
-    """The front's end of a stream; *leave* tells the session that its reader is gone."""
-
-    def __init__(self, stream: TurnStream, leave: Callable[[], None]) -> None:
-        self._stream = stream
-        self._leave = leave
-
-    async def wait_opened(self) -> None:
-        await self._stream.wait_opened()
-
-    def ready(self) -> list[Event]:
-        return self._stream.take()
-
-    async def wait_events(self) -> list[Event]:
-        return await self._stream.wait_events()
+        return self.ready()
 
     def close(self) -> None:
-        """Leave. Before the turn's end this starts the turn's grace period."""
-        if self._stream.attached and not self._stream.ended:
-            self._stream.detach()
-            self._leave()
+        """Leave. Before the turn's end this may start the turn's grace period."""
+        self._over = True
+        self._bell.unpark_all()
+        self._stream.drop(self)
 
 
 def _joined(events: list[Event]) -> list[Event]:
-    """Join the deltas of each kind into one event, where the first of its kind stood."""
+    """Join the deltas of each kind into one event, reasoning first; all else follows as it was."""
     text = "".join(e.delta for e in events if isinstance(e, TextDeltaEvent))
     reasoning = "".join(e.delta for e in events if isinstance(e, ReasoningDeltaEvent))
     joined: list[Event] = []

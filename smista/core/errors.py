@@ -283,3 +283,14 @@ class StorageUnavailable(StorageError):
     """The store cannot be reached now; nothing was written or the outcome is unknown."""
 
     retryable = True
+
+
+def revive(code: str, message: str, details: Mapping[str, Any]) -> SmistaError:
+    """Return the error that was once told with *code*; an unknown code is an internal error."""
+    kinds: list[type[SmistaError]] = [SmistaError]
+    while kinds:
+        kind = kinds.pop(0)
+        if kind.code == code and "__init__" not in kind.__dict__ and kind is not SmistaError:
+            return kind(message, **details)
+        kinds += kind.__subclasses__()
+    return InternalError(message, **details)

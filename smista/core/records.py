@@ -303,7 +303,7 @@ class TurnRecord:
     diffs: tuple[DiffRecord, ...] = ()
     approvals: tuple[ApprovalRecord, ...] = ()
     plans: tuple[PlanRecord, ...] = ()
-    answered: AnsweredRecord | None = None
+    answered: tuple[AnsweredRecord, ...] = ()
     events: tuple[TraceEvent, ...] = ()
     first_event: int = 0
     events_id: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 from smista.core.events import Status, ToolRequest, TurnEnd
 from smista.core.history import Message, Role
 from smista.core.lifecycle import allowed_continuations, pause_of
-from smista.core.phase import AwaitingTool, Idle, PendingCall
+from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall
 from smista.core.records import Session, SessionState, ToolCallRecord
 from smista.core.secret import Plain, SecretContent
 
@@ -72,6 +72,13 @@ def pending_pause(state: SessionState) -> TurnEnd | None:
         requests = [tool_request(state.calls[p.call_id], p).body() for p in phase.calls]
         data = {"tool_requests": requests, "trace_id": trace_id(state)}
         return TurnEnd(Status.AWAITING_TOOL, data, allowed)
+    if isinstance(phase, AwaitingApproval):
+        detail = dict(phase.detail)
+        if state.plan is not None and state.plan.id == detail.get("plan"):
+            detail["content"] = in_clear(state.plan.content)
+        approval = {"approval_id": phase.approval_id, "kind": phase.kind, "detail": detail}
+        data = {"approval": approval, "trace_id": trace_id(state)}
+        return TurnEnd(Status.AWAITING_APPROVAL, data, allowed)
     raise ValueError(f"the pause {phase.name} cannot be shown")
 
 

@@ -5,6 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.parts import Durations, Limits
+from actors.turn_stream import TurnStream
 from smista.core.errors import (
     InvalidRequest,
     RouterBusy,
@@ -304,15 +305,15 @@ async def test_two_clients_may_stop_the_same_run():
 
 
 async def test_a_returning_reader_hears_what_was_said_in_one_piece_per_kind():
-    from actors.turn_stream import TurnStream
-
-    stream = TurnStream(limit=8, said_bytes=100)
+    left = []
+    stream = TurnStream(limit=8, said_bytes=100, leave=left.append)
+    first = stream.attach()
     for event in (ReasoningDeltaEvent("a"), TextDeltaEvent("b"), TextDeltaEvent("c")):
         stream.put(event)
-    stream.detach()
+    first.close()
+    assert left == [stream]
     stream.put(TextDeltaEvent("d"))
-    assert stream.attach()
-    assert stream.take() == [ReasoningDeltaEvent("a"), TextDeltaEvent("bcd")]
+    assert stream.attach().ready() == [ReasoningDeltaEvent("a"), TextDeltaEvent("bcd")]
 
 
 def test_every_error_names_a_stable_code():
