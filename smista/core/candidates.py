@@ -79,30 +79,22 @@ def candidates(snapshot: Snapshot, diff: Sequence[FileDiff]) -> list[Candidate]:
     found += [_invoked(skill) for skill in attachments.invoked_skills]
     found += [_memory(fact) for fact in snapshot.memory]
     found += [_offered(skill) for skill in attachments.available_skills]
-    units = exchanges(with_prompt(snapshot))
+    history = with_prompt(snapshot)
+    units = exchanges(history)
     found += [_exchange(unit, Origin.HISTORY) for unit in units if unit.run_id != snapshot.run_id]
     found += [_file(file) for file in attachments.files]
     found += [_diff(part) for part in diff]
-    found += _run(snapshot, [unit for unit in units if unit.run_id == snapshot.run_id])
+    own = [unit for unit in units if unit.run_id == snapshot.run_id]
+    found += [_own(unit, _prompt(history, snapshot)) for unit in own]
     return found
 
 
 def with_prompt(snapshot: Snapshot) -> tuple[Message, ...]:
     """Return the history with the user's text in it, exactly once."""
-    if prompt_of(snapshot) is not None:
+    if _prompt(snapshot.history, snapshot) is not None:
         return snapshot.history
     prompt = Message(uuid="", role=Role.USER, text=snapshot.text, run_id=snapshot.run_id)
     return (*snapshot.history, prompt)
-
-
-def prompt_of(snapshot: Snapshot) -> Message | None:
-    """Return the message of this run that is the user's newest text."""
-    for message in reversed(snapshot.history):
-        if message.run_id != snapshot.run_id:
-            continue
-        if message.role is Role.USER and message.text == snapshot.text:
-            return message
-    return None
 
 
 def split_git_diff(workspace: Workspace) -> tuple[FileDiff, ...]:
@@ -158,12 +150,15 @@ def _diff(part: FileDiff) -> Candidate:
     return _text(Origin.DIFF, Kind.DIFF, label, part.text, part, paths)
 
 
-def _run(snapshot: Snapshot, units: Sequence[Exchange]) -> Iterator[Candidate]:
-    prompt = prompt_of(snapshot)
-    for unit in units:
-        found = _exchange(unit, Origin.RUN)
-        is_prompt = unit.role is Role.USER and (prompt is None or unit.messages[0] is prompt)
-        yield found._replace(label=PROMPT_LABEL) if is_prompt else found
+def _prompt(history: Sequence[Message], snapshot: Snapshot) -> Message | None:
+    """Return the message of this run that holds the user's newest text."""
+    own = (message for message in reversed(history) if message.run_id == snapshot.run_id)
+    return next((m for m in own if m.role is Role.USER and m.text == snapshot.text), None)
+
+
+def _own(unit: Exchange, prompt: Message | None) -> Candidate:
+    found = _exchange(unit, Origin.RUN)
+    return found._replace(label=PROMPT_LABEL) if unit.messages[0] is prompt else found
 
 
 def _exchange(unit: Exchange, origin: Origin) -> Candidate:

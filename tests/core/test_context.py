@@ -286,6 +286,20 @@ def test_this_runs_exchanges_are_required_and_come_after_the_files():
     assert all(i.required for i in decision.items if i.reason == "part of this run")
 
 
+def test_an_inject_is_the_newest_text_and_keeps_its_place():
+    history = (
+        said("0", "first", run_id="run"),
+        said("1", "partial", Role.ASSISTANT, run_id="run", interrupted=True),
+    )
+    decision = decided(snapshot("second", history=history))
+    assert [m.text for m in decision.prompt.messages] == ["first", "partial", "second"]
+    assert [i.label for i in decision.items] == [
+        "message 1 (user)",
+        "message 2 (assistant)",
+        PROMPT_LABEL,
+    ]
+
+
 def test_the_preamble_holds_instructions_skills_memory_and_offers_in_order():
     made = request(
         attachments={
