@@ -1,7 +1,9 @@
 """Bytes of a body → a checked value, or an error that names places and kinds, never values."""
 
+from collections.abc import Collection
 from functools import cache
-from typing import Annotated, Any, Final, TypeVar
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import trio
 from pydantic import StringConstraints, TypeAdapter, ValidationError
@@ -14,6 +16,7 @@ from smista.core.errors import (
     InvalidRequest,
     PermissionExpansion,
     RequestError,
+    RequestTooLarge,
     UnknownEffort,
     UnknownIntent,
     UnknownProvider,
@@ -43,6 +46,9 @@ _DOMAIN: Final[dict[str, type[RequestError]]] = {
 _FIELDS_AT_MOST: Final = 50
 _LARGE: Final = 131_072
 """Bodies above this many bytes are parsed off the loop, which they would hold up otherwise."""
+_VALUES_AT_MOST: Final = 100_000
+"""Checking and complaining cost seconds when ten million bytes are all little values."""
+_ERRORS_AT_MOST: Final = 1_000
 _parsers: Final = trio.CapacityLimiter(2)
 
 
@@ -70,7 +76,7 @@ CONTINUATION: Final[TypeAdapter[Any]] = TypeAdapter(Continuation)
 async def read_body(asked: Asked, shape: TypeAdapter[T]) -> T:
     """Return the body as *shape*.
 
-    Raises UnsupportedMediaType, InvalidJson, InvalidRequest or a domain error.
+    Raises UnsupportedMediaType, InvalidJson, RequestTooLarge, InvalidRequest or a domain error.
     """
     media = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
@@ -87,10 +93,30 @@ def parse(body: bytes, shape: TypeAdapter[T]) -> T:
         value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJson(f"the body is not JSON that can be read: {_where(error)}") from None
+    if len(body) > _LARGE and _holds_more_than(_VALUES_AT_MOST, value):
+        raise RequestTooLarge(f"the body holds more than {_VALUES_AT_MOST} values; send less")
     try:
         return shape.validate_python(value)
     except ValidationError as error:
+        if error.error_count() > _ERRORS_AT_MOST:
+            raise InvalidRequest("the body does not have the expected shape anywhere") from None
         raise refused(error.errors(include_url=False, include_input=False)) from None
+
+
+def _holds_more_than(most: int, value: Any) -> bool:
+    """Return whether there are more than *most* members and items in *value*, at any depth."""
+    seen, pending = 0, [value]
+    while pending and seen <= most:
+        inner = _inner(pending.pop())
+        seen += len(inner)
+        pending.extend(islice(inner, most))
+    return seen > most
+
+
+def _inner(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("Collection[Any]", value) if isinstance(value, list) else ()
 
 
 def _where(error: ValueError) -> str:

@@ -280,6 +280,32 @@ async def test_a_declared_body_beyond_the_limit_is_413_on_every_path():
                 assert b"request_too_large" in answer
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"a":[' + b"1," * 4_000_000 + b"1]}", 413),
+        (b'{"attachments":{"files":[' + b'{"path":"a"},' * 300_000 + b"{}]}}", 413),
+        (b'{"attachments":{"files":[' + b'{"path":"a"},' * 20_000 + b"{}]}}", 422),
+        (b'{"type":"inject","data":{"messages":[' + b"1," * 90_000 + b"1]}}", 422),
+    ],
+)
+async def test_a_body_of_very_many_little_values_is_refused_in_short(body: bytes, status: int):
+    async with running() as front:
+        for path in ("execute", "continue"):
+            answer = await front.client.post(f"{SESSION}/{path}", content=body, headers=JSON)
+            assert answer.status_code == status
+            assert len(answer.content) < 10_000
+
+
+async def test_a_large_body_that_makes_sense_is_served():
+    file = {"path": "a", "content": "x" * 3_000_000, "content_hash": "h", "required": True}
+    async with running() as front:
+        body = changed("attachments", "files", to=[file])
+        answer = await front.client.post(f"{SESSION}/execute", json=body)
+    assert answer.status_code == 200
+    assert len(front.sessions.calls[0].message.request.attachments.files[0].content) == 3_000_000
+
+
 def every_error() -> list[type[SmistaError]]:
     found, pending = [], [SmistaError]
     while pending:
