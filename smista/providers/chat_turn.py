@@ -80,12 +80,15 @@ class ChatTurn:
         if chunk.get("error") or named:
             raise classify(read_complaint(self._provider, None, chunk, self._mask))
 
-    def _part(self, choice: dict[str, Any]) -> Any:
-        # Some servers repeat the whole message at the end; it counts if nothing came before.
+    def _part(self, choice: dict[str, Any]) -> dict[str, Any]:
         delta = choice.get("delta")
-        return delta if is_object(delta) or self._said else choice.get("message")
+        if is_object(delta):
+            return delta
+        # Some servers repeat the whole message at the end; it counts if nothing came before.
+        message = None if self._said else choice.get("message")
+        return message if is_object(message) else {}
 
-    def _delta(self, delta: Any) -> list[StreamEvent]:
+    def _delta(self, delta: dict[str, Any]) -> list[StreamEvent]:
         thought = self._reasoning.join(_reasoning(delta))
         said = self._text.join(_content(delta) + self._refusal(delta))
         events: list[StreamEvent] = []
@@ -97,16 +100,19 @@ class ChatTurn:
         self._said = self._said or bool(events) or bool(self._calls)
         return events
 
-    def _refusal(self, delta: Any) -> str:
-        refusal = text(member(delta, "refusal"))
+    def _refusal(self, delta: dict[str, Any]) -> str:
+        refusal = text(delta.get("refusal"))
         self._refused = self._refused or bool(refusal)
         return refusal
 
-    def _tools(self, delta: Any) -> list[StreamEvent]:
-        function = member(delta, "function_call")
-        older = [{"index": 0, "function": function}] if is_object(function) else []
+    def _tools(self, delta: dict[str, Any]) -> list[StreamEvent]:
+        entries, function = items(delta.get("tool_calls")), delta.get("function_call")
+        if not entries and is_object(function):
+            entries = [{"index": 0, "function": function}]
+        if not entries:
+            return []
         try:
-            return self._calls.read(items(member(delta, "tool_calls")) or older)
+            return self._calls.read(entries)
         except TooManyCalls:
             what = f"the answer holds more than {self._limit} tool calls"
             raise bad_stream(self._provider, "too_many_calls", what) from None
@@ -127,26 +133,26 @@ class ChatTurn:
 
 
 def _first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
-    choices = filter(is_object, items(chunk.get("choices")))
-    return next((choice for choice in choices if choice.get("index") in (0, None)), None)
+    for choice in items(chunk.get("choices")):
+        if is_object(choice) and choice.get("index") in (0, None):
+            return choice
+    return None
 
 
-def _content(delta: Any) -> str:
-    content = member(delta, "content")
+def _content(delta: dict[str, Any]) -> str:
+    content = delta.get("content")
     if is_list(content):
         return "".join(text(member(part, "text")) for part in content)
     return text(content)
 
 
-def _reasoning(delta: Any) -> str:
-    named = text(member(delta, "reasoning_content")) or text(member(delta, "reasoning"))
-    if named:
+def _reasoning(delta: dict[str, Any]) -> str:
+    named = text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
+    if named or not (is_list(delta.get("reasoning_details")) or is_list(delta.get("content"))):
         return named
-    details = "".join(
-        text(member(part, "text")) for part in items(member(delta, "reasoning_details"))
-    )
+    details = "".join(text(member(part, "text")) for part in items(delta.get("reasoning_details")))
     return details or "".join(
         text(member(inner, "text"))
-        for part in items(member(delta, "content"))
+        for part in items(delta.get("content"))
         for inner in items(member(part, "thinking"))
     )

@@ -20,9 +20,8 @@ class TooDeep(BadJson):
 
 def parse_json(text: str | bytes, *, depth: int) -> Any:
     """Return the value of *text*. Raises BadJson, TooDeep if it nests deeper than *depth*."""
-    raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     # Few brackets cannot nest deeply; only the rare frame with many of them is measured.
-    if raw.count(b"{") + raw.count(b"[") > depth and _nesting(raw) > depth:
+    if _brackets(text) > depth and _nesting(text) > depth:
         raise TooDeep(f"JSON nests deeper than {depth} levels")
     try:
         return json.loads(text)
@@ -61,6 +60,13 @@ def count(value: Any) -> int | None:
     return whole if whole == value else None
 
 
-def _nesting(raw: bytes) -> int:
+def _brackets(text: str | bytes) -> int:
+    if isinstance(text, str):
+        return text.count("{") + text.count("[")
+    return text.count(b"{") + text.count(b"[")
+
+
+def _nesting(text: str | bytes) -> int:
+    raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     brackets = _STRING.sub(b"", raw).translate(None, _NO_BRACKETS)
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)

@@ -13,7 +13,7 @@ class TextPairs:
 
     def join(self, piece: str) -> str:
         """Return *piece* without a trailing high half, which waits for its other half."""
-        if not self._half and _is_clean(piece):
+        if not self._half and (piece.isascii() or _is_clean(piece)):
             return piece
         whole = self._half + piece
         self._half = whole[-1:] if "\ud800" <= whole[-1:] <= "\udbff" else ""

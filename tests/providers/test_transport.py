@@ -41,7 +41,8 @@ PROMPT = Prompt(
     messages=(Message(uuid="u", role=Role.USER, text="hi", run_id="r"),),
 )
 KEY = SecretStr("canary-key-0123456789")
-SHORT = Patience(first=0.1, silence=0.1, total=5, error_body=0.1)
+BRIEF_FIRST = Patience(first=0.1, silence=30)
+BRIEF_SILENCE = Patience(first=30, silence=0.1)
 
 
 @asynccontextmanager
@@ -138,7 +139,8 @@ async def test_fc_42_a_stalled_answer_ends_within_the_limit(beat, before):
             await stream.send_all(chunked(beat))
         await finish(stream, "hold")
 
-    async with open_pair(play, patience=SHORT) as (server, provider):
+    patience = BRIEF_SILENCE if before else BRIEF_FIRST
+    async with open_pair(play, patience=patience) as (server, provider):
         events, fault = await ask(provider)
         with trio.fail_after(5):
             await server.left.wait()
@@ -152,7 +154,7 @@ async def test_fc_42_headers_that_never_come_are_a_stall_too():
     async def play(stream: trio.SocketStream) -> None:
         await stream.receive_some()
 
-    async with open_pair(play, patience=SHORT) as (server, provider):
+    async with open_pair(play, patience=BRIEF_FIRST) as (server, provider):
         _, fault = await ask(provider)
         with trio.fail_after(5):
             await server.left.wait()
@@ -391,7 +393,7 @@ async def test_fc_44_leaving_in_the_middle_closes_the_socket_at_once(flowing):
             gone = trio.current_time()
         with trio.fail_after(1):
             await server.left.wait()
-    assert server.left_at - gone < 0.05
+    assert server.left_at - gone < 0.1
 
 
 @pytest.mark.parametrize(
@@ -411,7 +413,7 @@ async def test_fc_44_cancelling_closes_the_socket_at_once(said_first):
                 gone = trio.current_time()
                 callers.cancel_scope.cancel()
             await server.left.wait()
-    assert server.left_at - gone < 0.05
+    assert server.left_at - gone < 0.1
 
 
 async def test_a_caller_in_the_queue_can_leave_and_its_place_is_free():
