@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One thing measured. *at_most* and *at_least* are aims for the median.
+    """One thing measured. *at_most* and *at_least* are aims for the median, *p99_at_most* for p99.
 
     *baseline* holds samples of something comparable, taken in turns with *samples*: on a busy
     machine the ratio of the two says more than either.
@@ -21,6 +21,7 @@ class Figure:
     baseline: Sequence[float] = ()
     at_most: float | None = None
     at_least: float | None = None
+    p99_at_most: float | None = None
 
     @property
     def median(self) -> float:
@@ -29,7 +30,14 @@ class Figure:
     @property
     def p95(self) -> float:
         """Return the smallest sample that 95 of 100 do not exceed."""
-        return sorted(self.samples)[math.ceil(0.95 * len(self.samples)) - 1]
+        return self._percentile(0.95)
+
+    @property
+    def p99(self) -> float:
+        return self._percentile(0.99)
+
+    def _percentile(self, share: float) -> float:
+        return sorted(self.samples)[math.ceil(share * len(self.samples)) - 1]
 
     @property
     def ratio(self) -> float | None:
@@ -37,10 +45,11 @@ class Figure:
 
     @property
     def missed(self) -> bool:
-        """Say whether the median is on the wrong side of an aim."""
+        """Say whether the median, or p99, is on the wrong side of an aim."""
         too_much = self.at_most is not None and self.median > self.at_most
         too_little = self.at_least is not None and self.median < self.at_least
-        return too_much or too_little
+        too_slow_at_times = self.p99_at_most is not None and self.p99 > self.p99_at_most
+        return too_much or too_little or too_slow_at_times
 
 
 async def in_turns(
@@ -56,7 +65,8 @@ async def in_turns(
     return samples
 
 
-HEAD = ("figure", "n", "median", "p95", "unit", "x baseline", "aim")
+_NUMBERS = frozenset({1, 2, 3, 4, 6})
+HEAD = ("figure", "n", "median", "p95", "p99", "unit", "x baseline", "aim")
 
 
 def table(figures: Iterable[Figure]) -> str:
@@ -73,6 +83,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
         str(len(figure.samples)),
         f"{figure.median:,.2f}",
         f"{figure.p95:,.2f}",
+        f"{figure.p99:,.2f}",
         figure.unit,
         ratio,
         _aim(figure),
@@ -80,15 +91,21 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 
 def _aim(figure: Figure) -> str:
-    aims = (("<=", figure.at_most), (">=", figure.at_least))
+    aims = (
+        ("<=", figure.at_most),
+        (">=", figure.at_least),
+        ("p99 <=", figure.p99_at_most),
+    )
     said = " ".join(f"{sign} {aim:g}" for sign, aim in aims if aim is not None)
-    return f"{said} MISSED" if figure.missed else said
+    if not said:
+        return ""
+    return f"{said} {'MISSED' if figure.missed else 'met'}"
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     # Names and words to the left, numbers to the right.
     cells = [
-        cell.rjust(width) if column in {1, 2, 3, 5} else cell.ljust(width)
+        cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()

@@ -75,12 +75,12 @@ class Line:
         answer = Answer(time.monotonic_ns())
         head, end, rest = request.partition(b"\r\n")
         await self._stream.send_all(b"".join((head, end, self._host, rest)))
-        await self._read(answer)
+        await self.more(answer)
         return answer
 
     async def finish(self, answer: Answer) -> None:
         while _HEAD_END not in answer.pieces[0]:
-            await self._read(answer)
+            await self.more(answer)
             answer.pieces[:2] = [answer.pieces[0] + answer.pieces[1]]
             del answer.times[0]
         head, _, body = answer.pieces[0].partition(_HEAD_END)
@@ -90,14 +90,15 @@ class Line:
             return
         missing = int(length[1]) - len(body)
         while missing > 0:
-            missing -= await self._read(answer)
+            missing -= await self.more(answer)
 
     async def _read_chunks(self, answer: Answer) -> None:
         # The last chunk may itself come in two pieces.
         while not b"".join(answer.pieces[-2:]).endswith(_LAST_CHUNK):
-            await self._read(answer)
+            await self.more(answer)
 
-    async def _read(self, answer: Answer) -> int:
+    async def more(self, answer: Answer) -> int:
+        """Take the next piece of *answer*; return its length. Raises Broken."""
         piece = await self._stream.receive_some(_READ)
         if not piece:
             raise Broken(f"the connection ended after {answer.raw[:300]!r}")

@@ -33,14 +33,18 @@ async def open_process(
 ) -> AsyncGenerator[trio.Process]:
     """Lend the process once it has said a line; *heard* gets every line of *channel*.
 
-    Leaving sends SIGTERM, and after five seconds SIGKILL. Raises NotUp.
+    Leaving ends it, by force if need be. Raises NotUp.
     """
     pipes = {"stdout": subprocess.DEVNULL, "stderr": None, channel: subprocess.PIPE}
-    run = partial(trio.run_process, [*command], check=False, env=env, cwd="/", **pipes)
+    run = partial(
+        trio.run_process, [*command], check=False, env=env, cwd="/", deliver_cancel=_end, **pipes
+    )
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(run)
         lines = process.stdout if channel == "stdout" else process.stderr
         up = trio.Event()
+        if lines is None:
+            raise TypeError("a piped channel has a stream")
         nursery.start_soon(_listen, lines, heard, up)
         with trio.move_on_after(_UP):
             await up.wait()
@@ -49,6 +53,16 @@ async def open_process(
             raise NotUp(f"{' '.join(command)} did not come up")
         yield process
         nursery.cancel_scope.cancel()
+
+
+async def _end(process: trio.Process) -> None:
+    """Ask twice, for a router lets its turns end at the first signal, then kill."""
+    for patience in (0.2, 5):
+        process.terminate()
+        with trio.move_on_after(patience):
+            await process.wait()
+            return
+    process.kill()
 
 
 async def _listen(

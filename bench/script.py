@@ -5,7 +5,7 @@ from typing import Any, Final
 from smista.demo.script import Script
 
 DELTAS: Final = 20
-FLOOD: Final = 5_000
+FLOOD: Final = 3_000
 TRICKLE: Final = 1_200
 
 _SENTENCE: Final = "each of these deltas carries about as many letters as a model sends at once. "
@@ -13,7 +13,7 @@ _SENTENCE: Final = "each of these deltas carries about as many letters as a mode
 
 def bench_script() -> Script:
     """Return the script: a plain answer, and one that floods, trickles (10 deltas/s) or holds."""
-    trickle = [{"text": "drop "}, {"pause_ms": 100}] * TRICKLE
+    trickle: list[dict[str, Any]] = [{"text": "drop "}, {"pause_ms": 100}] * TRICKLE
     rules = [
         _rule("hold", [{"text": "I begin"}, {"hold": True}]),
         _rule("trickle", trickle),

@@ -7,6 +7,7 @@ from bench.figures import Figure, in_turns, table
 
 def test_p95_is_a_sample_that_95_of_100_do_not_exceed() -> None:
     assert Figure(name="x", samples=range(1, 101)).p95 == 95
+    assert Figure(name="x", samples=range(1, 101)).p99 == 99
     assert Figure(name="x", samples=[7.0]).p95 == 7.0
     assert Figure(name="x", samples=[3.0, 1.0, 2.0]).p95 == 3.0
 
@@ -19,9 +20,11 @@ def test_p95_is_a_sample_that_95_of_100_do_not_exceed() -> None:
         ({"at_most": 1.9}, True),
         ({"at_least": 2.0}, False),
         ({"at_least": 2.1}, True),
+        ({"p99_at_most": 9.0}, False),
+        ({"p99_at_most": 8.9}, True),
     ],
 )
-def test_an_aim_is_missed_when_the_median_is_on_its_wrong_side(
+def test_an_aim_is_missed_when_what_it_is_for_is_on_its_wrong_side(
     aims: dict[str, float], missed: bool
 ) -> None:
     assert Figure(name="x", samples=[1.0, 2.0, 9.0], **aims).missed is missed
@@ -35,9 +38,9 @@ def test_the_table_shows_the_ratio_to_the_baseline_and_the_missed_aim() -> None:
         ]
     )
     assert shown.splitlines() == [
-        "figure  n    median       p95  unit     x baseline  aim",
-        "turn    2      7.00      8.00  ms             3.50  <= 5 MISSED",
-        "rate    1  1,234.00  1,234.00  turns/s              >= 200",
+        "figure  n    median       p95       p99  unit     x baseline  aim",
+        "turn    2      7.00      8.00      8.00  ms             3.50  <= 5 MISSED",
+        "rate    1  1,234.00  1,234.00  1,234.00  turns/s              >= 200 met",
     ]
 
 
