@@ -11,7 +11,7 @@ import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import trio
@@ -33,6 +33,8 @@ from smista.core.records import AuthToken, User
 from smista.front.crypt import NOBODY, hash_key, hash_token, key_matches, token_matches
 from smista.front.settings import FrontSettings
 from smista.ports.journal import Journal
+
+T = TypeVar("T")
 
 _TOKEN: Final = re.compile(r"([0-9a-f]{32})-[a-z0-9]{64}\Z")
 _KEY_LETTERS: Final = string.ascii_letters + string.digits
@@ -90,7 +92,9 @@ class Auth:
         self._journal = journal
         self._settings = settings
         self._now = now
-        self._hashing = trio.CapacityLimiter(2)
+        # Apart, so that a flood of sign-ins cannot hold up those who have a token.
+        self._key_threads = trio.CapacityLimiter(2)
+        self._token_threads = trio.CapacityLimiter(2)
         self._digest_key = secrets.token_bytes(32)
         self._known: dict[bytes, tuple[Identity, float]] = {}
         self._checks: dict[bytes, _Check] = {}
@@ -106,7 +110,7 @@ class Auth:
         bare = UUID(user_id).hex
         secret = _random(_KEY_LETTERS, _KEY_SECRET)
         key = f"sk-smista-api{self._settings.api_key_version}-{bare}-{secret}"
-        hashed = await self._in_thread(hash_key, key)
+        hashed = await _in_thread(hash_key, key, limiter=self._key_threads)
         now = self._now()
         user = User(id=user_id, api_key_hash=hashed, created_at=now, updated_at=now)
         try:
@@ -122,7 +126,7 @@ class Auth:
         user = await self._owner(key)
         token_id = UUID(self._new_id()).hex
         token = f"{token_id}-{_random(_TOKEN_LETTERS, _TOKEN_SECRET)}"
-        hashed = await self._in_thread(hash_token, token)
+        hashed = await _in_thread(hash_token, token, limiter=self._token_threads)
         now = self._now()
         expires = now + timedelta(seconds=self._settings.token_ttl_seconds)
         await self._journal.add_token(
@@ -193,7 +197,7 @@ class Auth:
 
     async def _verified(self, token: str, check: _Check) -> Identity:
         row = await self._journal.token(check.token_id)
-        if row is None or not await self._in_thread(token_matches, token, row.token_hash):
+        if row is None or not await self._is_genuine(token, row):
             raise InvalidToken("the session token is malformed or unknown; sign in again")
         if row.revoked_at is not None:
             raise TokenRevoked("the session token was revoked; sign in again")
@@ -226,17 +230,22 @@ class Auth:
         user = await self._journal.user(str(UUID(match[1])))
         # Unknown and wrong keys take the same time, so that no one learns who exists.
         stored = user.api_key_hash if user else NOBODY
-        matches = await self._in_thread(key_matches, key, stored)
+        matches = await _in_thread(key_matches, key, stored, limiter=self._key_threads)
         if user is None or not matches:
             raise InvalidApiKey("the API key is not valid; check it or bootstrap a new user")
         _require_enabled(user)
         return user
 
-    async def _in_thread(self, work: Callable[..., Any], *args: str) -> Any:
-        return await trio.to_thread.run_sync(work, *args, limiter=self._hashing)
+    async def _is_genuine(self, token: str, row: AuthToken) -> bool:
+        limiter = self._token_threads
+        return await _in_thread(token_matches, token, row.token_hash, limiter=limiter)
 
     def _new_id(self) -> str:
         return new_uuid7(int(self._now().timestamp() * 1000), secrets.randbits(74))
+
+
+async def _in_thread(work: Callable[..., T], *args: str, limiter: trio.CapacityLimiter) -> T:
+    return await trio.to_thread.run_sync(work, *args, limiter=limiter)
 
 
 def _settled(check: _Check) -> Identity | None:

@@ -175,7 +175,7 @@ async def test_signing_out_is_at_once(auth):
     await auth.verify(f"Bearer {other}")
 
 
-async def test_many_first_uses_of_a_token_cost_one_hash(auth, monkeypatch, nursery):
+async def test_many_first_uses_of_a_token_cost_one_hash(auth, monkeypatch):
     token = await signed_in(auth)
     slow = SlowHash(monkeypatch)
     found = []

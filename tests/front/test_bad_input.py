@@ -460,7 +460,7 @@ PLACES = [*leaves(EXECUTE_BODY), ("policy", "routing"), ("attachments",), ("poli
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(bodies=st.lists(JSON_VALUES, min_size=4, max_size=4), place=st.sampled_from(PLACES))
 async def test_no_json_at_all_can_break_an_endpoint(bodies: list, place: tuple):
@@ -485,7 +485,7 @@ ODD_NAMES = st.sampled_from(
 ODD_PATHS = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     lines=st.lists(st.tuples(ODD_NAMES, TOKEN_TEXT), max_size=4),
     target=ODD_PATHS,

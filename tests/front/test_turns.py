@@ -1,6 +1,7 @@
 """Execute and continue: what a turn's client hears, and what happens when it leaves."""
 
 import json
+import re
 from dataclasses import replace
 
 import httpx
@@ -102,6 +103,15 @@ async def test_events_arrive_as_they_are_said():
             assert b"second" not in await wire.until(b"first")
             reader.say(TextDeltaEvent("second"), DONE)
             assert b"turn_end" in await wire.until(b"0\r\n\r\n")
+
+
+async def test_all_that_is_ready_leaves_in_one_write():
+    async with running() as front:
+        front.sessions.reader = FakeReader(*[TextDeltaEvent("x")] * 1000, DONE)
+        async with front.open_wire(streamed(front)) as wire:
+            heard = await wire.until(b"0\r\n\r\n")
+    assert heard.count(b"data: ") == 1001
+    assert len(re.findall(rb"\r\n[0-9a-f]+\r\n", heard)) == 2
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/*", "application/json", "text/event-streams"])
