@@ -1,7 +1,7 @@
 """From the user's configuration to a router that answers and knows who asks."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import trio
@@ -15,7 +15,7 @@ from smista.local.config_files import ConfigFile, RouterConnection
 from smista.local.credentials import ROUTER_KEY, Credentials, Scope
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.sdk.client import DEFAULT_URL, Client, ClientConfig, open_client
-from smista.sdk.errors import ApiError, Unreachable
+from smista.sdk.errors import ApiError, SdkError, Unreachable
 
 API_KEY: Final = "SMISTA_API_KEY"
 _GRACE: Final = 5.0
@@ -50,9 +50,17 @@ def stored_key(here: Surroundings, connection: RouterConnection) -> SecretStr | 
     if connection.auth_source == "helper":
         raise BadUsage("auth_source = 'helper' is not supported yet; use 'file' or 'env'")
     if connection.auth_source == "env":
-        value = here.environ.get(API_KEY)
-        return SecretStr(value) if value else None
+        return _from_environment(API_KEY, here)
     return keys(here).find(ROUTER_KEY)
+
+
+def _from_environment(name: str, here: Surroundings) -> SecretStr | None:
+    value = here.environ.get(name, "").strip()
+    if not value:
+        return None
+    if not (value.isascii() and value.isprintable()):
+        raise BadUsage(f"the variable {name} does not hold a key: keys are printable ASCII")
+    return SecretStr(value)
 
 
 @asynccontextmanager
@@ -69,6 +77,9 @@ async def open_router(
     async with open_client(settings, api_key=key) as client:
         await _sign_in(client, here)
         yield client
+        # No token of a command that is over stays valid; one that cannot be revoked lapses.
+        with suppress(SdkError):
+            await client.sign_out()
 
 
 async def _sign_in(client: Client, here: Surroundings) -> None:
@@ -130,8 +141,7 @@ def _provider_key(provider: str, here: Surroundings, config: ConfigFile) -> Secr
     reference = SECRET.match(entry.api_key) if entry and entry.api_key else None
     if reference is None:
         return keys(here).find(provider)
-    value = here.environ.get(reference[1])
-    return SecretStr(value) if value else keys(here).find(reference[1])
+    return _from_environment(reference[1], here) or keys(here).find(reference[1])
 
 
 def _reachable(config: ConfigFile, override: ModelRef | None) -> set[str]:

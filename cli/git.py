@@ -17,7 +17,9 @@ MAX_DIFF: Final = 1024 * 1024
 SECONDS: Final = 5.0
 _COMMAND: Final = (
     *("git", "--no-optional-locks", "diff", "--no-renames", "--no-ext-diff", "--no-textconv"),
-    *("--no-color", "--src-prefix=a/", "--dst-prefix=b/", "HEAD", "--"),
+    *("--no-color", "--src-prefix=a/", "--dst-prefix=b/", "HEAD", "--", "."),
+    # Keys that were committed by mistake are no part of what a model sees.
+    ":(exclude,glob,icase)**/.smista/secrets*",
 )
 _SECTION: Final = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]?')
 _RUNS: Final = (

@@ -71,6 +71,8 @@ def _whole_prompt(words: tuple[str, ...]) -> str:
     prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
     if not prompt:
         raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
+    if any("\ud800" <= char <= "\udfff" for char in prompt):
+        raise BadUsage("the prompt is not valid text in the encoding of this terminal")
     return prompt
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from smista.local.findings import Finding, InvalidConfig
-from smista.local.paths import Places, private_directory, read_private, write_private
+from smista.local.paths import NotOurs, Places, private_directory, read_private, write_private
 
 ROUTER_KEY: Final = "router"
 """The name under which the key of the router is kept."""
@@ -39,10 +39,11 @@ class Credentials:
 
     def store(self, name: str, secret: SecretStr, *, scope: Scope) -> Path:
         """Keep *secret* as *name* and return the file; durable when it returns."""
-        if scope is Scope.PROJECT:
-            self._keep_out_of_git()
         path = self.path(scope)
-        private_directory(path.parent)
+        if scope is Scope.PROJECT:
+            self._keep_out_of_git(path.parent)
+        else:
+            private_directory(path.parent)
         _write(path, _read(path) | {name: secret.get_secret_value()})
         return path
 
@@ -61,9 +62,10 @@ class Credentials:
             return self._places.config / "secrets"
         return self._project / ".smista" / "secrets"
 
-    def _keep_out_of_git(self) -> None:
+    def _keep_out_of_git(self, folder: Path) -> None:
         # Before the first key is written: a commit in between must not carry it.
-        folder = self._project / ".smista"
+        if folder.is_symlink():
+            raise NotOurs(f"{folder} leads elsewhere; a key is not stored through a link")
         folder.mkdir(mode=0o700, exist_ok=True)
         ignore = folder / ".gitignore"
         lines = ignore.read_text("utf-8").splitlines() if ignore.exists() else []

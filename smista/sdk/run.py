@@ -23,7 +23,7 @@ from smista.core.messages import (
 )
 from smista.core.request import ExecuteRequest
 from smista.sdk.client import Client, EventStream
-from smista.sdk.errors import BadAnswer, SdkError, is_object
+from smista.sdk.errors import BadAnswer, SdkError, Unreachable, is_object
 from smista.sdk.frames import tool_request
 
 BREAK_SECONDS: Final = 2.0
@@ -61,7 +61,8 @@ async def drive(
 ) -> TurnEnd:
     """Run *request* to its end and return the last turn's outcome.
 
-    If it is cancelled, or the host fails, the run is broken off before this returns.
+    If it is cancelled, or the host fails, the run is broken off before this returns. If the
+    router is lost, the run stays at its last checkpoint.
     """
     over = False
     try:
@@ -72,6 +73,9 @@ async def drive(
                 over = True
                 return turn
             turn = await _ask(client, session_id, answer, host, stream=stream)
+    except Unreachable:
+        over = True
+        raise
     finally:
         if not over:
             await _break_off(client, session_id)

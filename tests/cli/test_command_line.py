@@ -235,6 +235,27 @@ async def test_a_prompt_puts_the_answer_on_stdout_and_all_else_on_stderr(home, r
     assert created == {"title": "look at @a.py", "scope": str(home.project)}
 
 
+async def test_the_token_of_a_command_is_revoked_at_its_end(home, router):
+    router.answer("POST", EXECUTE, stream(completed()))
+    router.answer("POST", "/api/v1/auth/sign-out", Reply({"revoked": True}))
+    assert (await home.run("hello")).returncode == 0
+    assert router.asked[-1].path == "/api/v1/auth/sign-out"
+
+
+async def test_a_prompt_that_is_no_text_is_bad_usage(lonely):
+    done = await lonely.run(b"hello \xff")
+    assert done.returncode == 2
+    assert b"not valid text" in done.stderr
+
+
+async def test_a_key_that_is_no_key_is_not_quoted(home, monkeypatch):
+    monkeypatch.setattr(Home, "environ", {**home.environ, "SMISTA_API_KEY": "sk-canary-é"})
+    done = await home.run("hello")
+    assert done.returncode == 2
+    assert b"SMISTA_API_KEY" in done.stderr
+    assert b"canary" not in done.stderr
+
+
 async def test_json_prints_the_envelope_and_nothing_else(home, router):
     router.answer("POST", EXECUTE, stream(completed(), {"type": "text_delta", "delta": "x"}))
     done = await home.run("--json", "--model", "openai-compat:demo/m", "--intent", "edit", "hello")

@@ -32,6 +32,20 @@ async def test_branch_and_diff_of_a_plain_repository(repo):
     assert notices == []
 
 
+async def test_committed_keys_are_no_part_of_the_diff(repo):
+    for folder in (".smista", "deep/.Smista"):
+        (repo / folder).mkdir(parents=True)
+        (repo / folder / "secrets").write_text("old-canary\n")
+        git(repo, "add", "-f", f"{folder}/secrets")
+    git(repo, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "oops")
+    (repo / "a.txt").write_text("three\n")
+    for folder in (".smista", "deep/.Smista"):
+        (repo / folder / "secrets").write_text("new-canary\n")
+    diff = await read_diff(repo, [])
+    assert "three" in diff
+    assert "canary" not in diff
+
+
 async def test_an_unchanged_repository_has_no_diff(repo):
     (repo / "a.txt").write_text("one\n")
     assert await read_diff(repo, []) is None

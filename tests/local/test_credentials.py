@@ -39,7 +39,7 @@ def test_the_file_is_for_its_owner_alone(store):
     for scope in Scope:
         path = store.store("router", KEY, scope=scope)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(store.path(Scope.GLOBAL).parent.stat().st_mode) == 0o700
 
 
 def test_git_is_told_before_the_first_key_is_written(store, monkeypatch, tmp_path):
@@ -78,6 +78,22 @@ def test_a_broken_file_is_named_and_never_quoted(store, tmp_path):
     assert str(path) in str(caught.value)
     assert "canary" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_project_folder_that_leads_elsewhere_gets_no_key(store, tmp_path):
+    (tmp_path / "public").mkdir()
+    (tmp_path / "p" / ".smista").symlink_to(tmp_path / "public")
+    with pytest.raises(NotOurs):
+        store.store("router", KEY, scope=Scope.PROJECT)
+    assert list((tmp_path / "public").iterdir()) == []
+
+
+def test_a_project_folder_keeps_its_mode(store, tmp_path):
+    folder = tmp_path / "p" / ".smista"
+    folder.mkdir()
+    folder.chmod(0o755)
+    store.store("router", KEY, scope=Scope.PROJECT)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
 
 
 def test_a_link_in_place_of_the_file_is_refused(store, tmp_path):

@@ -6,7 +6,7 @@ import trio
 from smista.core.events import Status, TextDeltaEvent
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.sdk.client import ClientConfig, open_client
-from smista.sdk.errors import BadAnswer
+from smista.sdk.errors import BadAnswer, Unreachable
 from smista.sdk.run import drive
 from tests.sdk.router import (
     CONTINUE,
@@ -119,6 +119,13 @@ async def test_a_failing_host_breaks_the_run_off_and_its_error_stays(router, cli
     with pytest.raises(ValueError, match="mine"):
         await drive(client, SESSION["id"], REQUEST, desk)
     assert router.to(CONTINUE)[0].body == {"type": "break"}
+
+
+async def test_a_lost_router_leaves_the_run_at_its_checkpoint(router, client):
+    router.answer("POST", EXECUTE, Reply(events=[{"type": "text_delta", "delta": "x"}]))
+    with pytest.raises(Unreachable):
+        await drive(client, SESSION["id"], REQUEST, Desk())
+    assert router.to(CONTINUE) == []
 
 
 async def test_a_finished_run_is_not_broken_off(router, client):
