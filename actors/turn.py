@@ -39,9 +39,7 @@ from smista.core.identity import Identity
 from smista.core.intents import TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
-from smista.core.messages import (
-    Inject,
-)
+from smista.core.messages import Break, Execute, Inject
 from smista.core.model_ref import ModelRef
 from smista.core.outcomes import remember
 from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
@@ -388,10 +386,16 @@ class Turn:
 
     # --- the end -----------------------------------------------------------------------------
 
-    async def _commit(self, phase: Phase, ending: TurnEnd, *, again: bool = False) -> Outcome:
-        """Make the turn durable; only then may *ending* be told."""
+    async def _commit(
+        self, phase: Phase, ending: TurnEnd, *, again: bool = False, unanswered: bool = False
+    ) -> Outcome:
+        """Make the turn durable; only then may *ending* be told.
+
+        *unanswered*: its message did not get what it asked for, and is served anew if it comes
+        again. *again* says so too, of a message that answered a pause.
+        """
         self._draft.now = self._parts.clock.now()
-        answered = () if again else self._remembered(ending)
+        answered = () if again or unanswered else self._remembered(ending)
         record = self._draft.record(phase, again=again, answered=answered)
         with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
             await self._parts.journal.record_turn(record)
@@ -445,9 +449,9 @@ class Turn:
         """Keep what was said and spent; the run stays where it was, to be continued."""
         ending = failed(ShuttingDown("the turn was interrupted; send the same message again"))
         base = self._draft.base
-        if isinstance(base.run.phase, Idle):
+        if isinstance(self._inputs[-1].message, Execute | Inject | Break):
             self._keep_partial()
-            return await self._commit(Idle(), ending, again=True)
+            return await self._commit(Idle(), ending, unanswered=True)
         partial, decision, spent = self._partial(), self._decision, self._spent
         self._draft = Draft(base, self._parts.clock.now())
         for decided, usage, cost in spent:
