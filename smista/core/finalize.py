@@ -1,6 +1,7 @@
 """Fits the ranked candidates into the chosen model's budget: included or not, each with why."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final, NamedTuple
 
 from smista.core.candidates import Candidate, Kind, Origin
@@ -34,31 +35,26 @@ def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -
     One that does not fit is left out, and a smaller one after it may still be taken. Required
     candidates are known to fit: routing passed over every model where they do not.
     """
-    reasons: dict[int, str] = {}
     tokens, size = effective_budget(model), max_bytes
-    kept: set[int] = set()
-    for number, entry in enumerate(ranked):
-        if entry.mark.required is not None:
-            kept.add(number)
-            reasons[number] = entry.mark.required
-            tokens -= entry.candidate.tokens
-            size -= entry.candidate.size
-    rest = [number for number in range(len(ranked)) if number not in kept]
+    kept = [entry.mark.required is not None for entry in ranked]
+    reasons = [entry.mark.required or "" for entry in ranked]
+    for entry in compress(ranked, kept):
+        tokens -= entry.candidate.tokens
+        size -= entry.candidate.size
+    rest = [number for number, held in enumerate(kept) if not held]
     rest.sort(key=lambda number: -ranked[number].score)
     for number in rest:
-        entry = ranked[number]
-        weight, length = entry.candidate.tokens, entry.candidate.size
-        objection = _objection(entry, model)
+        weight, length = ranked[number].candidate.tokens, ranked[number].candidate.size
+        objection = _objection(ranked[number], model)
         if objection is None and (weight > tokens or length > size):
             objection = _TOO_BIG
         reasons[number] = objection or KEPT
         if objection is None:
-            kept.add(number)
+            kept[number] = True
             tokens -= weight
             size -= length
-    items = tuple(_item(e, n in kept, reasons[n]) for n, e in enumerate(ranked))
-    held = tuple(entry.candidate for n, entry in enumerate(ranked) if n in kept)
-    return Selection(items, held)
+    items = tuple(map(_item, ranked, kept, reasons))
+    return Selection(items, tuple(entry.candidate for entry in compress(ranked, kept)))
 
 
 def unserved(ranked: Sequence[Ranked]) -> tuple[Item, ...]:

@@ -53,7 +53,8 @@ class Choices:
         return [number for regex, number in self.each if regex.match(text)]
 
 
-@dataclass(frozen=True, slots=True)
+# eq=False: two of the same patterns are one object (see below), and hash by what they are.
+@dataclass(frozen=True, slots=True, eq=False)
 class Globs:
     """Compiled patterns; plain shapes are looked up, only the others are tried in turn.
 
@@ -71,8 +72,12 @@ class Globs:
     loose: Choices
     bad: tuple[int, ...]
 
-    def hits(self, path: str) -> list[int]:
+    def hits(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the patterns that *path* (normalised, no leading `/`) fits."""
+        return _hits(self, path)
+
+    def find(self, path: str) -> tuple[int, ...]:
+        """Do what `hits` does, without remembering it."""
         name = path[path.rfind("/") + 1 :]
         found: list[int] = [*self.exact.get(path, ())]
         if self.names:
@@ -85,7 +90,7 @@ class Globs:
             found += self.named.hits(name)
         if self.loose.either is not None:
             found += self.loose.hits(path)
-        return found
+        return tuple(found)
 
     def _ending_hits(self, name: str) -> list[int]:
         found: list[int] = []
@@ -106,6 +111,12 @@ class Globs:
                     found.append(number)
             slash = path.find("/", slash + 1)
         return found
+
+
+# A session's files come back with every turn, and its patterns seldom change.
+@lru_cache(maxsize=16384)
+def _hits(globs: Globs, path: str) -> tuple[int, ...]:
+    return globs.find(path)
 
 
 # A policy is resent unchanged with every request, and compiling it costs far more than using it.

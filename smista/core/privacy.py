@@ -71,7 +71,7 @@ class Guard:
             hits = self._hits(without_streams(folded))
         return min(hits, default=None)
 
-    def _hits(self, folded: str) -> list[int]:
+    def _hits(self, folded: str) -> tuple[int, ...]:
         inside = None if folded.startswith("~") else relative(folded, self.root)
         as_given = folded.lstrip("/")
         if inside is None:

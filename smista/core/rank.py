@@ -19,7 +19,7 @@ _WORTH: Final = {
 }
 _AFFINITY: Final = 500
 _RECENCY: Final = 499
-Key = tuple[str, str]
+_UNIQUE: Final = frozenset({Origin.RUN, Origin.DIFF})
 _MERGED_BY_PATH: Final = frozenset({Kind.FILE, Kind.INSTRUCTION, Kind.SKILL})
 
 
@@ -58,31 +58,61 @@ def merge(ranked: Iterable[Ranked], root: str) -> list[Ranked]:
     other material only, those of this run with nothing.
     """
     slots: list[Ranked | None] = []
-    by_key: dict[Key, int] = {}
+    register = _Register()
     for entry in ranked:
-        looked_up, filed = _keys(entry.candidate, root)
-        twins = [by_key[key] for key in looked_up if key in by_key]
-        home = min(twins, default=len(slots))
-        if not twins:
+        candidate = entry.candidate
+        if candidate.origin in _UNIQUE:
             slots.append(entry)
+            continue
+        said, path = candidate.origin is Origin.HISTORY, _merge_path(candidate, root)
+        twins = register.twins(candidate.text, path, said=said)
+        home = min(twins) if twins else len(slots)
+        if twins:
+            _join(slots, twins, home, entry)
+            register.move(twins, home)
         else:
-            _join(slots, by_key, sorted(set(twins)), entry)
-        for key in filed:
-            by_key[key] = home
+            slots.append(entry)
+        register.file(candidate.text, path, home, said=said)
     return [slot for slot in slots if slot is not None]
 
 
-def _join(
-    slots: list[Ranked | None], by_key: dict[Key, int], twins: list[int], entry: Ranked
-) -> None:
-    home, *others = twins
-    for slot in (*reversed(others), home):
+class _Register:
+    """Says under which slots the twins of a candidate are, by path and by content."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, int] = {}
+        self._texts: dict[str, int] = {}
+        self._said: dict[str, int] = {}
+
+    def twins(self, text: str, path: str, *, said: bool) -> set[int]:
+        tables = [(self._texts, text)]
+        if not said:
+            tables += [(self._said, text), (self._paths, path)]
+        return {table[key] for table, key in tables if key in table}
+
+    def file(self, text: str, path: str, slot: int, *, said: bool) -> None:
+        if text:
+            (self._said if said else self._texts)[text] = slot
+        if path:
+            self._paths[path] = slot
+
+    def move(self, slots: set[int], home: int) -> None:
+        for table in (self._paths, self._texts, self._said):
+            table |= {key: home for key, slot in table.items() if slot in slots}
+
+
+def _merge_path(candidate: Candidate, root: str) -> str:
+    if candidate.path is None or candidate.kind not in _MERGED_BY_PATH:
+        return ""
+    return spellings(candidate.path, root)[0]
+
+
+def _join(slots: list[Ranked | None], twins: set[int], home: int, entry: Ranked) -> None:
+    for slot in sorted(twins, reverse=True):
         other = slots[slot]
         slots[slot] = None
         entry = entry if other is None else _better(other, entry)
     slots[home] = entry
-    if others:
-        by_key |= {key: home for key, slot in by_key.items() if slot in others}
 
 
 def _better(first: Ranked, second: Ranked) -> Ranked:
@@ -100,18 +130,3 @@ def _better(first: Ranked, second: Ranked) -> Ranked:
 def _other_names(winner: Candidate, other: Candidate) -> tuple[str, ...]:
     names = (other.path, *other.also)
     return tuple(name for name in names if name and name != winner.path)
-
-
-def _keys(candidate: Candidate, root: str) -> tuple[list[Key], list[Key]]:
-    """Return the keys a twin may be filed under, and those to file *candidate* under."""
-    text = candidate.text
-    if candidate.origin in {Origin.RUN, Origin.DIFF}:
-        return [], []
-    if candidate.origin is Origin.HISTORY:
-        return ([("text", text)], [("said", text)]) if text else ([], [])
-    keys: list[Key] = []
-    if candidate.path is not None and candidate.kind in _MERGED_BY_PATH:
-        keys.append(("path", spellings(candidate.path, root)[0]))
-    if text:
-        keys.append(("text", text))
-    return ([*keys, ("said", text)] if text else keys), keys
