@@ -1,0 +1,162 @@
+"""A router that is killed at any moment: what it acknowledged is there, once, and runs go on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+import trio
+
+from smista.core.events import Status, TextDeltaEvent, TurnEnd
+from smista.core.messages import Continuation
+from smista.sdk.client import Client, open_client
+from smista.sdk.errors import Unreachable
+from smista.storage.bridge import Target
+from smista.storage.store import open_directory_store
+from tests.e2e.house import AFTER, BEFORE, COUNTED, House, Router, done, request
+
+SEED = 20261130
+POINTS = 5
+DELTAS = COUNTED.count(" ")
+FIX = "fix the typo"
+
+
+async def rows(house: House, *tables: str) -> dict[str, int]:
+    """Return how many rows each of *tables* holds; no router may be running."""
+    place = house.home / "db"
+    target = Target(url=f"surrealkv://{place / 'data'}", namespace="smista", database="local")
+    async with open_directory_store(place, target, durable=True) as store:
+        text = "".join(f"SELECT VALUE id FROM {table};" for table in tables)
+        found = await store.read(text)
+    return {table: len(ids) for table, ids in zip(tables, found, strict=True)}
+
+
+async def said(client: Client, session_id: str) -> list[tuple[str, str]]:
+    kept = await client.session(session_id)
+    return [(message.role, message.content["plaintext"]) for message in kept.messages]
+
+
+async def hear(client: Client, session_id: str, message: Continuation, key: str) -> TurnEnd:
+    async with client.stream_continue(session_id, message, key=key) as stream:
+        last = [event async for event in stream][-1]
+    assert isinstance(last, TurnEnd)
+    return last
+
+
+async def test_a_run_whose_router_was_killed_before_the_result_goes_on(
+    house: House, open_router: Callable[[House], Router]
+) -> None:
+    router = open_router(house)
+    async with open_client(house.client_config) as client:
+        await client.bootstrap()
+        session = await client.create_session("killed")
+        turn = await client.execute(session.id, request(FIX))
+        assert turn.status is Status.AWAITING_TOOL
+        asked = turn.data["tool_requests"]
+        router.kill()
+        router.start()
+        paused = (await client.session(session.id)).metadata["run"]
+        assert paused["status"] == "awaiting_tool"
+        assert paused["data"]["tool_requests"] == asked
+        result = done(asked)
+        ended = await hear(client, session.id, result, "the same key")
+        assert ended.status is Status.COMPLETED
+        assert await said(client, session.id) == [
+            ("user", FIX),
+            ("assistant", "I will mend it. "),
+            ("tool", "written"),
+            ("assistant", "Mended."),
+        ]
+        trace = await client.trace(session.id, limit=200)
+        kinds = [event.event_type for event in trace]
+        assert kinds.count("approval") == 1
+        assert kinds.count("cost") == 2
+    assert router.leave() == 0
+    # The user's words are the run's input and a message; a result lies with its call.
+    assert await rows(house, "session", "session_tool_call", "session_message") == {
+        "session": 1,
+        "session_tool_call": 1,
+        "session_message": 3,
+    }
+
+
+async def _stream_until(
+    client: Client, session_id: str, router: Router, deltas: int
+) -> TurnEnd | None:
+    """Kill the router once *deltas* were heard; return the ending if that came first."""
+    heard, ended = 0, None
+    try:
+        async with client.stream_execute(session_id, request("count")) as stream:
+            async for event in stream:
+                heard += isinstance(event, TextDeltaEvent)
+                ended = event if isinstance(event, TurnEnd) else None
+                if heard == deltas:
+                    router.kill()
+    except Unreachable:
+        assert ended is None
+    if deltas > DELTAS:
+        router.kill()
+    return ended
+
+
+async def test_killed_at_random_points_of_a_stream_nothing_acknowledged_is_lost_or_doubled(
+    house: House, open_router: Callable[[House], Router]
+) -> None:
+    random = Random(SEED)
+    router = open_router(house)
+    points = [0, DELTAS + 1, *(random.randint(1, DELTAS) for _ in range(POINTS - 2))]
+    acknowledged: dict[str, list[tuple[str, str]]] = {}
+    async with open_client(house.client_config) as client:
+        await client.bootstrap()
+        for point in points:
+            session = await client.create_session(f"killed after {point}")
+            async with trio.open_nursery() as nursery:
+                if point == 0:
+                    # Not yet a word was said: the request is on its way, or being decided.
+                    nursery.start_soon(_expect_no_ending, client, session.id)
+                    await trio.testing.wait_all_tasks_blocked()
+                    router.kill()
+                    ended = None
+                else:
+                    ended = await _stream_until(client, session.id, router, point)
+            router.start()
+            before = await said(client, session.id)
+            assert before == ([("user", "count"), ("assistant", COUNTED)] if ended else [])
+            again = await client.execute(session.id, request("go on"))
+            assert again.status is Status.COMPLETED
+            acknowledged[session.id] = [
+                *before,
+                ("user", "go on"),
+                ("assistant", "You wrote: go on"),
+            ]
+        for session_id, expected in acknowledged.items():
+            assert await said(client, session_id) == expected
+    assert router.leave() == 0
+    total = sum(len(each) for each in acknowledged.values())
+    assert await rows(house, "session", "session_message") == {
+        "session": POINTS,
+        "session_message": total,
+    }
+
+
+async def _expect_no_ending(client: Client, session_id: str) -> None:
+    with pytest.raises(Unreachable):
+        await client.execute(session_id, request("never end"))
+
+
+def test_a_killed_command_leaves_a_run_that_the_next_one_does_not_trip_over(
+    house: House, open_router: Callable[[House], Router]
+) -> None:
+    router = open_router(house)
+    assert house.run("login").returncode == 0
+    router.kill()
+    assert house.run("hello").returncode == 3
+    assert _is_private(house.project / ".smista" / "secrets")
+    router.start()
+    code, screen = house.type(f"{FIX} in @hello.txt", answer="y")
+    assert (code, house.hello.read_text()) == (0, AFTER), screen
+    assert BEFORE.strip() in screen
+
+
+def _is_private(path: Path) -> bool:
+    return path.stat().st_mode & 0o077 == 0
