@@ -49,6 +49,8 @@ class ToolCallEnded:
 class Usage:
     """Tokens of one model call as the provider bills them; None: the provider did not say.
 
+    It may be told several times: each is the whole count so far, and the last one holds.
+
     *input_tokens* includes *cached_tokens* and *cache_write_tokens*; *output_tokens* includes
     *reasoning_tokens*. Dialects bring their provider's counting into this form.
     """

@@ -49,12 +49,15 @@ class ChatTurn:
         choice = _first_choice(chunk)
         self._finish = text(member(choice, "finish_reason")) or self._finish
         # Usage may come without any choice, after the finish reason; that report is the last.
-        if is_object(usage := chunk.get("usage")):
-            self._usage.read(usage, final=choice is None or bool(self._finish))
+        final = choice is None or bool(self._finish)
+        if counted := is_object(usage := chunk.get("usage")):
+            self._usage.read(usage, final=final)
         if choice is None:
             return []
         self._begun = True
-        return self._delta(self._part(choice))
+        said = self._delta(self._part(choice))
+        # A count in the middle is passed on: it is what is billed if the answer is left there.
+        return [*said, *self.usage()] if counted and not final else said
 
     def end(self, *, explicit: bool) -> list[StreamEvent]:
         """Return the last events. *explicit*: the server said that this is the end.

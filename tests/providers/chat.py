@@ -79,8 +79,8 @@ def calls_of(events: Iterable[StreamEvent]) -> list[tuple[str, str, str]]:
 
 
 def usage_of(events: Iterable[StreamEvent]) -> Usage:
-    (usage,) = [e for e in events if isinstance(e, Usage)]
-    return usage
+    """The count that holds: the last one told."""
+    return [e for e in events if isinstance(e, Usage)][-1]
 
 
 def end_of(events: Iterable[StreamEvent]) -> StreamEnd:

@@ -419,3 +419,8 @@ def test_brackets_inside_text_do_not_nest():
     events, fault = decode([said('{["' * 20), STOP], caps=SMALL)
     assert fault is None
     assert text_of(events) == '{["' * 20
+
+
+def test_a_count_in_the_middle_is_known_to_whoever_leaves_there():
+    first = chunk({"content": "a"}, usage={"prompt_tokens": 7, "completion_tokens": 1})
+    assert open_decoder().feed(first)[-1] == Usage(input_tokens=7, output_tokens=1)
