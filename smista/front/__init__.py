@@ -1,0 +1,1 @@
+"""The HTTP front: parse, tell, relay. It holds no run and takes no decision."""

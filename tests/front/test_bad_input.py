@@ -1,78 +1,26 @@
 """Whatever is sent: a client error with a stable code, no value told back, nothing broken."""
 
 import json
-import logging
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
-import trio
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from smista.core import errors
 from smista.core.errors import SmistaError
-from smista.core.events import failed
-from smista.front.asked import Asked
-from smista.front.mask import masked_text
 from smista.front.replies import STATUSES, dump, error_reply, status_of
-from tests.front.harness import EXECUTE_BODY, MINE, SETTINGS, UNKNOWN, FakeReader, running
-
-SESSION = f"/api/v1/sessions/{MINE}"
-WITH_BODY = [
-    ("POST", "/api/v1/sessions"),
-    ("PUT", SESSION),
-    ("POST", f"{SESSION}/execute"),
-    ("POST", f"{SESSION}/continue"),
-    ("POST", f"{SESSION}/preview"),
-]
-OF_SESSION = [
-    ("GET", ""),
-    ("PUT", ""),
-    ("DELETE", ""),
-    ("POST", "/execute"),
-    ("POST", "/continue"),
-    ("POST", "/preview"),
-    ("GET", "/traces"),
-    ("GET", "/usage"),
-]
-PRIVATE = [
-    *((method, SESSION + path) for method, path in OF_SESSION),
-    ("POST", "/api/v1/auth/sign-out"),
-    ("GET", "/api/v1/auth/me"),
-    ("GET", "/api/v1/sessions"),
-    ("POST", "/api/v1/sessions"),
-    ("GET", "/api/v1/llm/providers"),
-    ("GET", "/api/v1/llm/models"),
-]
-JSON = {"Content-Type": "application/json"}
-CANARY = "sk-canary-0123456789abcdef"
-
-
-def code(answer: httpx.Response) -> str:
-    """Return the code of an error answer of the documented shape."""
-    error = answer.json()["error"]
-    assert set(error) <= {"code", "message", "details"}
-    assert isinstance(error["message"], str)
-    return error["code"]
-
-
-def body_for(path: str) -> Any:
-    if path.endswith("continue"):
-        return {"type": "break"}
-    return EXECUTE_BODY if path.endswith(("execute", "preview")) else {"title": "t"}
-
-
-def changed(*path: str | int, to: Any) -> dict[str, Any]:
-    """Return a valid execute body with one member replaced."""
-    body = deepcopy(EXECUTE_BODY)
-    place: Any = body
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = to
-    return body
+from tests.front.harness import EXECUTE_BODY, MINE, SETTINGS, UNKNOWN, running
+from tests.front.shapes import (
+    CANARY,
+    JSON,
+    OF_SESSION,
+    PRIVATE,
+    SESSION,
+    WITH_BODY,
+    body_for,
+    changed,
+    code,
+)
 
 
 async def test_every_private_endpoint_wants_a_token():
@@ -330,183 +278,6 @@ def test_an_error_with_odd_details_can_still_be_told(details: dict):
     assert json.loads(reply.body)["error"]["code"] == "no_route"
     assert len(reply.body) < 5000
     assert dump({"a": "\ud83d"}) == b'{"a":"?"}'
-
-
-@pytest.mark.parametrize(
-    "key",
-    [CANARY, "AIzaSyA0123456789abcdefgh", "Bearer abcdefghij", "0" * 32 + "-" + "a1" * 32,
-     "ghp_0123456789abcdef"],
-)  # fmt: skip
-def test_what_looks_like_a_key_is_masked(key: str):
-    assert key not in masked_text(f"it was '{key}', sadly")
-
-
-@pytest.mark.parametrize("text", ["task-management-is-fun", "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f"])
-def test_what_only_resembles_a_key_stays(text: str):
-    assert masked_text(text) == text
-
-
-def leaves(value: Any, path: tuple = ()) -> list[tuple]:
-    """Return the path of every member of *value* that is not itself a container."""
-    if isinstance(value, dict) and value:
-        return [leaf for key, item in value.items() for leaf in leaves(item, (*path, key))]
-    return [path]
-
-
-async def provoke(front, canary: str, answers: list[httpx.Response]) -> None:
-    """Send *canary* in every header and every field, so that every kind of error comes up."""
-    secret_headers = {
-        "X-Smista-Api-Key": canary,
-        "X-Smista-Provider-OpenAI-Api-Key": canary,
-        "X-Smista-Provider-my-vllm-Api-Key": canary,
-        "Cookie": f"a={canary}",
-        "Idempotency-Key": canary,
-        "X-Smista-Timeout-Ms": canary,
-    }
-    tokens = (f"Bearer {front.token}", f"Bearer {canary}", f"Basic {canary}", canary)
-    for method, path in [*PRIVATE, ("POST", "/api/v1/auth/sign-in"), ("GET", f"/{canary}")]:
-        if path.endswith("sign-out"):
-            continue
-        for token in tokens:
-            headers = {**secret_headers, "Authorization": token}
-            answers.append(
-                await front.client.request(method, path, json=body_for(path), headers=headers)
-            )
-    for leaf in leaves(EXECUTE_BODY):
-        for value in (canary, [canary], {canary: canary}):
-            body = changed(*leaf, to=value)
-            answers.append(await front.client.post(f"{SESSION}/preview", json=body))
-    tries = [
-        *(("POST", f"{SESSION}/continue", dumps) for dumps in map(json.dumps, odd(canary))),
-        *(("POST", "/api/v1/sessions", bad) for bad in (f'{{"{canary}', f'["{canary}",]', canary)),
-        ("GET", f"/api/v1/sessions/{canary}", ""),
-        ("GET", f"{SESSION}/traces?limit={canary}", ""),
-        ("GET", f"/?t={canary}", ""),
-        ("GET", f"/status?token={canary}", ""),
-    ]
-    for method, url, content in tries:
-        sent = await front.client.request(method, url, content=content, headers=JSON)
-        answers.append(sent)
-
-
-def odd(canary: str) -> list[Any]:
-    return [{"type": canary}, {"type": "inject", "data": {canary: canary}}, canary]
-
-
-@pytest.mark.parametrize("fault", [None, "error", "crash"])
-async def test_no_answer_and_no_log_ever_shows_a_key(fault: str | None, caplog):
-    caplog.set_level(logging.DEBUG)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    logging.getLogger("httpcore").setLevel(logging.WARNING)
-    answers: list[httpx.Response] = []
-    async with running() as front:
-        if fault == "error":
-            front.sessions.fault = errors.InvalidProviderCredentials(
-                f"the provider says {CANARY} is wrong", sent=CANARY, nested=[{CANARY: CANARY}]
-            )
-        elif fault == "crash":
-            front.sessions.fault = RuntimeError(f"unexpected {CANARY}")
-        await provoke(front, CANARY, answers)
-    assert len({answer.status_code for answer in answers}) >= 5
-    for answer in answers:
-        assert CANARY not in answer.text, answer.request.url
-        assert CANARY not in repr(dict(answer.headers))
-    assert CANARY not in caplog.text
-    assert (fault == "crash") == ("RuntimeError" in caplog.text)
-
-
-async def test_keys_of_any_shape_are_kept_out_of_errors_and_streams():
-    key = 'plain"words\\are-a-key-too'
-    async with running() as front:
-        error = errors.ProviderFailure(f"refused: {key}", body=key)
-        headers = {"X-Smista-Provider-OpenAI-Api-Key": key}
-        front.sessions.reader = FakeReader(failed(error))
-        buffered = await front.client.post(f"{SESSION}/execute", json=EXECUTE_BODY, headers=headers)
-        front.sessions.fault = error
-        preview = await front.client.post(f"{SESSION}/preview", json=EXECUTE_BODY, headers=headers)
-    for answer in (buffered, preview):
-        assert answer.status_code == 502
-        assert answer.json()["error"]["message"] == "refused: [redacted]"
-        assert answer.json()["error"]["details"] == {"body": "[redacted]"}
-
-
-async def test_a_request_and_its_call_show_no_key_in_their_repr():
-    async with running() as front:
-        await front.client.post(
-            f"{SESSION}/execute",
-            json=EXECUTE_BODY,
-            headers={"X-Smista-Provider-OpenAI-Api-Key": CANARY},
-        )
-    assert CANARY not in repr(front.sessions.calls)
-    asked = Asked(
-        headers={"x-smista-api-key": CANARY}, query={"a": CANARY}, read=trio.lowlevel.checkpoint,
-        template="/",
-    )  # fmt: skip
-    assert CANARY not in repr(asked)
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8) | st.sampled_from(["break", "tool_results", "chat", "ollama/q", "ask"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["type", "data", "input", "text", "policy", "title", "results", "x"]),
-        inner,
-        max_size=4,
-    ),
-    max_leaves=8,
-)  # fmt: skip
-PLACES = [*leaves(EXECUTE_BODY), ("policy", "routing"), ("attachments",), ("policy",)]
-
-
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(bodies=st.lists(JSON_VALUES, min_size=4, max_size=4), place=st.sampled_from(PLACES))
-async def test_no_json_at_all_can_break_an_endpoint(bodies: list, place: tuple):
-    async with running() as front:
-        for method, path in WITH_BODY:
-            for body in bodies:
-                answer = await front.client.request(method, path, json=body)
-                assert answer.status_code < 500, (path, body)
-                mutated = changed(*place, to=body)
-                answer = await front.client.request(method, path, json=mutated)
-                assert answer.status_code < 500, (path, mutated)
-
-
-TOKEN_TEXT = st.binary(max_size=40).map(
-    lambda raw: bytes(byte for byte in raw if byte == 9 or 32 <= byte != 127).strip()
-)
-ODD_NAMES = st.sampled_from(
-    [b"Accept", b"Idempotency-Key", b"X-Smista-Timeout-Ms", b"X-Smista-Api-Key", b"Cookie",
-     b"X-Smista-Provider-OpenAI-Api-Key", b"X-Smista-Provider--Api-Key", b"Content-Type",
-     b"X-Forwarded-For", b"Authorization", b"Expect", b"Accept-Encoding", b"Range"]
-)  # fmt: skip
-ODD_PATHS = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    lines=st.lists(st.tuples(ODD_NAMES, TOKEN_TEXT), max_size=4),
-    target=ODD_PATHS,
-    route=st.sampled_from(PRIVATE),
-)
-async def test_no_head_at_all_can_break_an_endpoint(lines: list, target: str, route: tuple):
-    method, path = route
-    odd_lines = b"".join(b"%b: %b\r\n" % line for line in lines)
-    async with running() as front:
-        for asked in (path, f"{path}?{target}", f"/{target}", f"/api/v1/sessions/{target}"):
-            body = b"{}" if method in ("POST", "PUT") else b""
-            head = front.head(
-                method,
-                asked,
-                f"Authorization: Bearer {front.token}",
-                f"Content-Length: {len(body)}",
-                "Connection: close",
-            )
-            answer = await front.raw(head.removesuffix(b"\r\n") + odd_lines + b"\r\n" + body)
-            assert answer.startswith(b"HTTP/1.1 "), (asked, odd_lines)
-            assert int(answer.split(b" ", 2)[1]) < 500, (asked, odd_lines)
 
 
 async def test_a_head_that_is_too_large_is_refused_in_our_shape():
