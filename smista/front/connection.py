@@ -245,6 +245,7 @@ class _Http11(H11Protocol):
 
     async def _send_error_response(self, status_code: int) -> None:
         """Answer a head that is no HTTP; a missing or doubled Host is refused as forbidden."""
+        # h11 checks the Host itself, and hypercorn passes on no more than a status.
         reason = str(sys.exc_info()[1])
         if "Host:" in reason:
             error = error_reply(Forbidden("send exactly one Host header that names this router"))

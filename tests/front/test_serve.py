@@ -1,5 +1,6 @@
 """The server lets nobody hold it: not a reader that stalls, not a connection that idles."""
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
@@ -181,6 +182,20 @@ async def test_a_port_that_is_taken_is_an_error_at_once():
         settings = replace(SETTINGS, port=front.port)
         with pytest.raises(OSError, match="in use"):
             await serve(None, settings, shutdown_trigger=trio.sleep_forever)
+
+
+async def test_status_answers_while_all_else_is_busy():
+    async with running() as front:
+        front.sessions.hold = trio.Event()
+        head = front.head("GET", f"/api/v1/sessions/{MINE}", f"Authorization: Bearer {front.token}")
+        sign_in = front.head("POST", "/api/v1/auth/bootstrap", "Content-Length: 0")
+        async with AsyncExitStack() as busy:
+            for request in [head] * 50 + [sign_in] * 20:
+                await busy.enter_async_context(front.open_wire(request))
+            await front.sessions.told.wait()
+            with trio.fail_after(1):
+                async with front.open_wire(front.head("GET", "/status")) as wire:
+                    assert b'"ok"' in await wire.until(b"version")
 
 
 async def test_head_and_body_of_an_answer_leave_in_one_piece():
