@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import asyncclick as click
 
-from cli.arguments import NoSuchCommand
+from cli.arguments import PROMPT, NoSuchCommand
 from cli.visible import visible
 
 DONE: Final = 0
@@ -81,7 +81,8 @@ def explanation(error: BaseException) -> str:
         case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
             return ""
         case click.UsageError():
-            usage = error.ctx.get_usage() + "\n" if error.ctx else ""
+            # The command of a bare prompt has a name that nobody types.
+            usage = error.ctx.get_usage().replace(f" {PROMPT}", "") + "\n" if error.ctx else ""
             return f"{usage}error: {error.format_message()}"
         case click.ClickException():
             return f"error: {error.format_message()}"

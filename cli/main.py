@@ -66,6 +66,14 @@ async def cli(
     """Route work to models by your own rules.
 
     Without a command, the words are a prompt: smista "review @src/main.py"
+
+    \b
+    A prompt takes these options:
+      --json                  Print the last turn as JSON on stdout.
+      --model PROVIDER/MODEL  Use this model, whatever the rules say.
+      --intent INTENT         Take this intent, whatever the rules find.
+      --yes                   Approve file writes inside the project.
+      --no-stream             Print the answer when it is complete.
     """
     from cli.logs import configure
     from cli.surroundings import look_around

@@ -137,8 +137,9 @@ def test_the_version_is_said_before_anything_heavy_is_imported(flag):
 
 def test_help_lists_the_commands():
     said, imported = imports_of("--help")
-    for command in ("start", "stop", "status", "login", "trace", "demo-model"):
-        assert command in said
+    for word in ("start", "stop", "status", "login", "trace", "demo-model", "--json", "--yes"):
+        assert word in said
+    assert "run-prompt" not in said
     assert "actors.daemon" not in imported
 
 
@@ -165,6 +166,7 @@ async def test_bad_usage_is_two(lonely, words, said):
     done = await lonely.run(*words)
     assert done.returncode == 2
     assert said in done.stderr.decode()
+    assert "run-prompt" not in done.stderr.decode()
     assert done.stdout == b""
     assert b"Traceback" not in done.stderr
 

@@ -41,6 +41,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            umask=0,  # whatever the user's shell says, what is kept is tight
         )
 
     def pid(self):
@@ -76,6 +77,15 @@ def test_a_router_is_started_used_and_stopped(machine):
     assert machine.run("stop").returncode == 0
     assert machine.run("stop").returncode == 3
     assert machine.run("status").returncode == 3
+
+
+def test_a_router_with_a_pidfile_of_its_own_is_stopped_by_it(machine, tmp_path):
+    pidfile = tmp_path / "own.pid"
+    assert machine.run("start", "--pidfile", str(pidfile)).returncode == 0
+    assert int(pidfile.read_text()) > 1
+    assert machine.run("stop").returncode == 3
+    assert machine.run("stop", "--pidfile", str(pidfile)).returncode == 0
+    assert not pidfile.exists()
 
 
 def test_a_router_that_was_killed_leaves_no_trace_that_it_runs(machine):

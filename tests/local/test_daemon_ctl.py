@@ -175,6 +175,15 @@ def test_a_planted_lock_is_refused(ground):
     ground.files.lock.unlink()
 
 
+def test_a_planted_runtime_directory_is_refused(tmp_path):
+    places = find_places({"SMISTA_HOME": str(tmp_path / "h")}, tmp_path)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h" / "run").symlink_to(tmp_path / "theirs")
+    with pytest.raises(NotOurs, match="real directory"):
+        find_files(places, {})
+
+
 def test_the_pidfile_is_where_flag_or_variable_say(tmp_path):
     places = find_places({"SMISTA_HOME": str(tmp_path / "h")}, tmp_path)
     assert find_files(places, {}).pidfile == tmp_path / "h" / "run" / "router.pid"
