@@ -1,24 +1,10 @@
 """Durable memory. Domain words only: no query language passes this door."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotencyRecord:
-    """What a keyed request led to: references and a digest, never bodies. Kept 24 hours."""
-
-    user_id: str
-    session_id: str
-    route: str
-    key: str
-    digest: str
-    outcome: Mapping[str, Any]
-    created_at: datetime
 
 
 class Journal(Protocol):
@@ -62,20 +48,18 @@ class Journal(Protocol):
         """Delete the session and every row that belongs to it."""
         ...
 
-    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+    async def load(
+        self, session: Session, *, messages: int | None = 400, at: datetime | None = None
+    ) -> SessionState:
         """Return what a session actor needs: run, input and the newest *messages* (None: all).
 
-        Cut at a whole exchange: the first message is never a tool's.
+        Cut at a whole exchange: the first message is never a tool's. Answered messages are those
+        of the 24 hours before *at* (None: before the session's last turn); older ones are deleted.
         """
         ...
 
-    async def record_turn(
-        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
-    ) -> None:
-        """Write all of *record* or nothing. Sending the same record again changes nothing.
-
-        *answered* is the keyed request that the turn answers, kept in the same transaction.
-        """
+    async def record_turn(self, record: TurnRecord) -> None:
+        """Write all of *record* or nothing. Sending the same record again changes nothing."""
         ...
 
     async def trace(
@@ -88,12 +72,11 @@ class Journal(Protocol):
         """Return the session's cost events summed by provider, model and task type."""
         ...
 
-    async def idempotency(
-        self, user_id: str, session_id: str, route: str, key: str
-    ) -> IdempotencyRecord | None: ...
-
     async def unlock(self) -> int:
-        """Clear every lock that no living router holds; return how many there were."""
+        """Clear every lock that no living router can hold; return how many there were.
+
+        A store that other routers may use keeps all of them.
+        """
         ...
 
 

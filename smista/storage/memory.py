@@ -9,9 +9,10 @@ from typing import Any
 import trio
 
 from smista.core.errors import StorageError
+from smista.core.gates import DISCLOSURE
 from smista.core.model_ref import plain
 from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
-from smista.ports.journal import CostSum, IdempotencyRecord
+from smista.ports.journal import CostSum
 from smista.storage import rows, states
 from smista.storage.packing import TOKENS, page
 from smista.storage.rows import Row, Unit, ref
@@ -88,12 +89,16 @@ class MemoryJournal:
         for address in (*owned, session):
             self._rows.pop(address, None)
 
-    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+    async def load(
+        self, session: Session, *, messages: int | None = 400, at: datetime | None = None
+    ) -> SessionState:
         await trio.lowlevel.checkpoint()
         run = self._rows.get(ref("session_run_state", session.id))
         end = run["messages"] if run else 0
         first = 0 if messages is None else max(0, end - messages)
         references = (run["run_references"], run["references"]) if run else (0, 0)
+        plan = self._newest("session_plan", session.id)
+        approvals = self._owned("session_approval", session.id)
         stored = states.StoredState(
             run=run,
             input=self._rows.get(ref("session_run_input", session.id)),
@@ -101,26 +106,36 @@ class MemoryJournal:
             messages=self._span("session_message", session.id, first, end),
             contents=self._span("session_message_content", session.id, first, end),
             references=self._span("session_context_reference", session.id, *references),
+            plan=plan,
+            plan_content=plan and self._rows[Ref("session_plan_content", plan["id"].key)],
+            disclosed=[
+                row["target_id"]
+                for row in approvals
+                if row["target_type"] == DISCLOSURE and row["decision"] == "approved"
+            ],
+            answered=self._owned("idempotency_record", session.id),
         )
+        since = states.kept_since(stored, at)
+        for address in states.stale_answers(stored, since):
+            del self._rows[address]
         with rows.reading("session"):
-            return self._state(session, stored)
+            return self._state(session, stored, since)
 
-    def _state(self, session: Session, stored: states.StoredState) -> SessionState:
+    def _state(
+        self, session: Session, stored: states.StoredState, since: datetime | None
+    ) -> SessionState:
         kept = states.messages_from(stored)
-        named = [call.call_id for message in kept for call in message.calls]
         called = states.StoredCalls(
-            calls=self._named("session_tool_call", named),
-            contents=self._named("session_tool_call_content", named),
-            diffs=self._named("session_diff", named),
-            bodies=self._named("session_diff_content", named),
+            **{
+                name: self._named(table, session.id, states.named_calls(kept))
+                for name, table in states.CALL_TABLES.items()
+            }
         )
-        return states.state_from(session, stored, kept, called)
+        return states.state_from(session, stored, kept, called, since)
 
-    async def record_turn(
-        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
-    ) -> None:
+    async def record_turn(self, record: TurnRecord) -> None:
         await trio.lowlevel.checkpoint()
-        unit = turn_unit(record, answered)
+        unit = turn_unit(record)
         session = ref("session", record.session_id)
         self._demand(session)
         self._apply(unit)
@@ -146,12 +161,6 @@ class MemoryJournal:
                 groups.setdefault(group, []).append(row)
         return tuple(_cost_sum(*group, found) for group, found in sorted(groups.items()))
 
-    async def idempotency(
-        self, user_id: str, session_id: str, route: str, key: str
-    ) -> IdempotencyRecord | None:
-        found = await self._row(rows.answer_ref(user_id, session_id, route, key))
-        return None if found is None else rows.answer_from(found)
-
     async def unlock(self) -> int:
         await trio.lowlevel.checkpoint()
         locked = [row["id"] for row in self._table("session_run_state") if "active" in row]
@@ -170,6 +179,8 @@ class MemoryJournal:
     def _apply(self, unit: Unit) -> None:
         new = (row for table in unit.inserts.values() for row in table)
         self._rows.update((row["id"], row) for row in (*new, *unit.puts))
+        for address in unit.drops:
+            self._rows.pop(address, None)
 
     def _change(self, address: Ref, **columns: Any) -> None:
         merged = {**self._rows[address], **columns}
@@ -182,14 +193,20 @@ class MemoryJournal:
     def _table(self, table: str) -> list[Row]:
         return [row for address, row in self._rows.items() if address.table == table]
 
-    def _span(self, table: str, session_id: str, first: int, end: int) -> list[Row]:
+    def _owned(self, table: str, session_id: str) -> list[Row]:
         session = rows.key(session_id)
-        found = [row for row in self._table(table) if row["id"].key[0] == session]
-        inside = (row for row in found if first <= row["id"].key[1] < end)
+        return [row for row in self._table(table) if row["id"].key[0] == session]
+
+    def _newest(self, table: str, session_id: str) -> Row | None:
+        found = self._owned(table, session_id)
+        return max(found, key=lambda row: row["id"].key, default=None)
+
+    def _span(self, table: str, session_id: str, first: int, end: int) -> list[Row]:
+        inside = [row for row in self._owned(table, session_id) if first <= row["id"].key[1] < end]
         return sorted(inside, key=lambda row: row["id"].key[1])
 
-    def _named(self, table: str, ids: Iterable[str]) -> dict[str, Row]:
-        found = (self._rows.get(ref(table, each)) for each in ids)
+    def _named(self, table: str, session_id: str, ids: Iterable[str]) -> dict[str, Row]:
+        found = (self._rows.get(rows.within(table, session_id, each)) for each in ids)
         return states.by_key(row for row in found if row is not None)
 
 

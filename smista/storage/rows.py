@@ -1,6 +1,6 @@
-"""Values ⇄ rows of users, tokens, sessions and keyed answers, and the pieces all rows share. Pure.
+"""Values ⇄ rows of users, tokens and sessions, and the pieces all rows share. Pure.
 
-A row is a dict of columns; an absent column is an absent value (or False). Nested payloads are
+A row is a dict of columns; an absent column is an absent value. Nested payloads are
 JSON text: the engine reads and writes text several times faster than objects.
 """
 
@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
 from smista.core.errors import StorageError
 from smista.core.records import AuthToken, Session, User
 from smista.core.secret import Envelope, Plain, Sealed, SecretContent
-from smista.ports.journal import IdempotencyRecord
 from smista.storage.values import MAX_DEPTH, Key, Ref, Unstorable, clean, clean_text
 
 Row = Mapping[str, Any]
@@ -32,12 +30,14 @@ class Unit:
     """Rows that commit together.
 
     *inserts* are new rows by table, merged with those of other units; *puts* are written over what
-    is there, in order and after the inserts, so the last one makes the unit exist. *session*, if
-    given, must exist and gets *touched* as its `updated_at` just before that last put.
+    is there, in order and after the inserts, so the last one makes the unit exist. Just before
+    that last put, *drops* are deleted, and *session*, which must exist if it is given, gets
+    *touched* as its `updated_at`.
     """
 
     inserts: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])
     puts: Sequence[Row] = ()
+    drops: Sequence[Ref] = ()
     session: Ref | None = None
     touched: datetime | None = None
 
@@ -55,9 +55,15 @@ def ref(table: str, text: str) -> Ref:
     return Ref(table, key(text))
 
 
+def within(table: str, session_id: str, *path: str) -> Ref:
+    """Return the address of a row of a session, so that they lie together: [session, …, id]."""
+    *kinds, text = path
+    return Ref(table, (key(session_id), *map(clean_text, kinds), key(text)))
+
+
 def row(address: Ref, /, **columns: Any) -> dict[str, Any]:
-    """Return the cleaned row at *address*; None and False are left out."""
-    present = {k: clean(v) for k, v in columns.items() if v is not None and v is not False}
+    """Return the cleaned row at *address*; None is left out."""
+    present = {k: clean(v) for k, v in columns.items() if v is not None}
     return {"id": address, **present}
 
 
@@ -139,7 +145,9 @@ def secret_from_text(text: str | None) -> SecretContent | None:
 
 
 def key_text(address: Ref) -> str:
-    return str(address.key)
+    """Return the row's own id: of a key of several parts, the last one."""
+    own = address.key[-1] if isinstance(address.key, tuple) else address.key
+    return str(own)
 
 
 def user_row(user: User) -> dict[str, Any]:
@@ -208,40 +216,6 @@ def session_from(stored: Row) -> Session:
         created_at=stored["created_at"],
         updated_at=stored["updated_at"],
         archived_at=stored.get("archived_at"),
-    )
-
-
-def answer_ref(user_id: str, session_id: str, route: str, word: str) -> Ref:
-    """Return where the answer to a keyed request lies.
-
-    *word* comes from outside, so a digest stands for it: hexadecimal, of one length, and short.
-    """
-    name = json.dumps([str(key(user_id)), route, word])
-    return Ref("idempotency_record", (key(session_id), sha256(name.encode()).hexdigest()))
-
-
-def answer_row(answer: IdempotencyRecord) -> dict[str, Any]:
-    return row(
-        answer_ref(answer.user_id, answer.session_id, answer.route, answer.key),
-        session=ref("session", answer.session_id),
-        user=ref("user", answer.user_id),
-        route=answer.route,
-        key=answer.key,
-        digest=answer.digest,
-        outcome=json_text(answer.outcome),
-        created_at=answer.created_at,
-    )
-
-
-def answer_from(stored: Row) -> IdempotencyRecord:
-    return IdempotencyRecord(
-        user_id=key_text(stored["user"]),
-        session_id=key_text(stored["session"]),
-        route=stored["route"],
-        key=stored["key"],
-        digest=stored["digest"],
-        outcome=json.loads(stored["outcome"]),
-        created_at=stored["created_at"],
     )
 
 

@@ -19,26 +19,19 @@ RANGED: Final = (
     "session_context_reference",
     "trace_event",
     "trace_event_content",
-)
-"""Tables whose keys are [session, position]."""
-
-INDEXED: Final = (
     "session_routing_decision",
     "session_approval",
     "session_tool_call",
-    "session_diff",
-    "session_plan",
-    "context_memory",
-)
-"""Tables with keys of their own, found by their `session` column."""
-
-PAIRED: Final = (
     "session_tool_call_content",
+    "session_diff",
     "session_diff_content",
+    "session_plan",
     "session_plan_content",
+    "context_memory",
     "context_memory_content",
+    "idempotency_record",
 )
-"""Content tables of indexed ones: the same keys, no columns to find them by."""
+"""Tables whose keys begin with the session: [session, position] or [session, …, id]."""
 
 KEYED: Final = ("session_run_input", "session_run_input_content", "session_run_state")
 """Tables with at most one row a session, under the session's own key."""
@@ -48,10 +41,7 @@ _UNOWNED: Final = ("user", "auth_token", "session", "user_memory", "user_memory_
 TABLES: Final = (
     *_UNOWNED,
     *RANGED,
-    *INDEXED,
-    *PAIRED,
     *KEYED,
-    "idempotency_record",
     "schema_meta",
 )
 
@@ -73,7 +63,6 @@ INDEXES: Final = (
     ("user_memory", "user"),
     ("user_memory", _OWNER_KEY),
     ("context_memory", _OWNER_KEY),
-    *((table, "session") for table in INDEXED),
 )
 
 MIGRATIONS: Final = (

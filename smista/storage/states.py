@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from smista.core.errors import StorageError
 from smista.core.history import Call, Message, Role
 from smista.core.phase import phase_from_json
 from smista.core.records import (
+    AnsweredRecord,
     CallStatus,
     DiffRecord,
     DiffStatus,
+    PlanRecord,
+    PlanStatus,
     RunInput,
     RunState,
     Session,
@@ -20,13 +24,21 @@ from smista.core.records import (
 )
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain, SecretContent
+from smista.core.totals import Totals, totals_from_json
 from smista.storage.packing import references_from
 from smista.storage.rows import Row, key_text, secret_from_text
+from smista.storage.values import Ref
+
+KEPT: Final = timedelta(hours=24)
+MOST_ANSWERED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """The rows of one session as they were read; *contents* match *messages* one to one."""
+    """The rows of one session as they were read; *contents* match *messages* one to one.
+
+    *plan* is the newest plan, *answered* all answers that are there, *disclosed* the targets.
+    """
 
     run: Row | None
     input: Row | None
@@ -34,6 +46,10 @@ class StoredState:
     messages: Sequence[Row]
     contents: Sequence[Row]
     references: Sequence[Row]
+    plan: Row | None
+    plan_content: Row | None
+    disclosed: Sequence[str]
+    answered: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +62,19 @@ class StoredCalls:
     bodies: Mapping[str, Row]
 
 
+CALL_TABLES: Final = {
+    "calls": "session_tool_call",
+    "contents": "session_tool_call_content",
+    "diffs": "session_diff",
+    "bodies": "session_diff_content",
+}
+"""Where the members of StoredCalls lie."""
+
+
+def named_calls(messages: Iterable[Message]) -> list[str]:
+    return [call.call_id for message in messages for call in message.calls]
+
+
 def by_key(rows: Iterable[Row]) -> dict[str, Row]:
     return {key_text(stored["id"]): stored for stored in rows}
 
@@ -55,7 +84,8 @@ def messages_from(stored: StoredState) -> tuple[Message, ...]:
     pairs = zip(stored.messages, stored.contents, strict=True)
     messages = [_message_from(base, content) for base, content in pairs]
     whole = not stored.messages or stored.messages[0]["id"].key[1] == 0
-    users = (n for n, message in enumerate(messages) if message.role is Role.USER)
+    # A note stands in the middle of what it comments on.
+    users = (n for n, m in enumerate(messages) if m.role is Role.USER and not m.note)
     return tuple(messages if whole else messages[next(users, 0) :])
 
 
@@ -69,9 +99,15 @@ def _message_from(base: Row, content: Row) -> Message:
         calls=calls,
         provider=base.get("provider"),
         model=base.get("model"),
-        restricted=base.get("restricted", False),
-        interrupted=base.get("interrupted", False),
+        restricted=_restricted(base),
+        interrupted=bool(base.get("interrupted")),
+        note=base["format"] == "note",
     )
+
+
+def _restricted(stored: Row) -> bool:
+    # What does not say that it is free is not.
+    return stored.get("restricted") is not False
 
 
 def _readable(content: SecretContent | None) -> str:
@@ -88,9 +124,16 @@ def _spoken(form: str, text: str) -> tuple[str, tuple[Call, ...]]:
 
 
 def state_from(
-    session: Session, stored: StoredState, messages: Sequence[Message], called: StoredCalls
+    session: Session,
+    stored: StoredState,
+    messages: Sequence[Message],
+    called: StoredCalls,
+    since: datetime | None,
 ) -> SessionState:
-    """Return the state; each tool's answer stands right after the message that asked for it."""
+    """Return the state; each tool's answer stands right after the message that asked for it.
+
+    Answered messages are those *since* then.
+    """
     calls = {k: _call_from(base, called.contents[k]) for k, base in called.calls.items()}
     return SessionState(
         session=session,
@@ -100,6 +143,58 @@ def state_from(
         calls=calls,
         diffs={k: _diff_from(base, called.bodies[k]) for k, base in called.diffs.items()},
         references=references_from(stored.references),
+        plan=_plan_from(stored.plan, stored.plan_content),
+        disclosed=frozenset(stored.disclosed),
+        answered=_answered_from(stored.answered, since),
+    )
+
+
+def kept_since(stored: StoredState, at: datetime | None) -> datetime | None:
+    """Return since when answers count: KEPT before *at*, or before the last turn."""
+    if at is None and stored.run is not None:
+        at = stored.run["updated_at"]
+    return None if at is None else at - KEPT
+
+
+def stale_answers(stored: StoredState, since: datetime | None) -> list[Ref]:
+    """Return where answers lie that count no more."""
+    if since is None:
+        return []
+    return [answer["id"] for answer in stored.answered if answer["created_at"] < since]
+
+
+def _answered_from(stored: Sequence[Row], since: datetime | None) -> tuple[AnsweredRecord, ...]:
+    found = [answer for answer in stored if since is None or answer["created_at"] >= since]
+    found.sort(key=lambda answer: (answer["created_at"], answer["id"].key))
+    return tuple(_answer_from(answer) for answer in found[-MOST_ANSWERED:])
+
+
+def _answer_from(stored: Row) -> AnsweredRecord:
+    return AnsweredRecord(
+        route=stored["route"],
+        key=stored["key"],
+        digest=stored["digest"],
+        outcome=json.loads(stored["outcome"]),
+        created_at=stored["created_at"],
+    )
+
+
+def _plan_from(base: Row | None, content: Row | None) -> PlanRecord | None:
+    if base is None:
+        return None
+    body = None if content is None else secret_from_text(content["content"])
+    if body is None:
+        raise StorageError("a plan has lost its content; restore a backup")
+    return PlanRecord(
+        id=key_text(base["id"]),
+        path=base["path"],
+        status=PlanStatus(base["status"]),
+        content=body,
+        content_hash=base["content_hash"],
+        created_at=base["created_at"],
+        updated_at=base["updated_at"],
+        approved_at=base.get("approved_at"),
+        restricted=_restricted(base),
     )
 
 
@@ -145,7 +240,7 @@ def _call_from(base: Row, content: Row) -> ToolCallRecord:
         result=secret_from_text(content.get("result")),
         error=secret_from_text(content.get("error")),
         paths=None if paths is None else tuple(json.loads(paths)),
-        restricted=base.get("restricted", False),
+        restricted=_restricted(base),
     )
 
 
@@ -160,12 +255,12 @@ def _diff_from(base: Row, content: Row) -> DiffRecord:
         body=body,
         created_at=base["created_at"],
         applied_at=base.get("applied_at"),
-        restricted=base.get("restricted", False),
+        restricted=_restricted(base),
     )
 
 
 def _run_from(stored: Row) -> RunState:
-    active = stored.get("active")
+    active, spent = stored.get("active"), stored.get("spent")
     return RunState(
         run_id=stored["run_id"],
         turn=stored["turn"],
@@ -177,6 +272,10 @@ def _run_from(stored: Row) -> RunState:
         events=stored["events"],
         references=stored["references"],
         run_references=stored["run_references"],
+        spent=Totals() if spent is None else totals_from_json(json.loads(spent)),
+        barred=stored.get("barred"),
+        ceiling=stored.get("ceiling"),
+        unpriced_agreed=bool(stored.get("unpriced_agreed")),
     )
 
 
@@ -198,5 +297,5 @@ def _input_from(base: Row | None, content: Row | None) -> RunInput | None:
         run_id=base["run_id"],
         request=request,
         created_at=base["created_at"],
-        plan_active=base.get("plan_active", False),
+        plan_active=bool(base.get("plan_active")),
     )

@@ -37,6 +37,10 @@ class Store:
     async def write(self, work: Unit) -> None:
         await self.writer.write(work)
 
+    def offer(self, text: str, **values: Any) -> None:
+        """Run statements that write, later; nobody waits, and if they fail only the log tells."""
+        self.writer.offer(Statements(text=text, values=values))
+
     async def change(self, text: str, **values: Any) -> None:
         """Run statements that write, as one transaction."""
         await self.writer.write(Statements(text=text, values=values))

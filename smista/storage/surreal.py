@@ -9,29 +9,33 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from smista.core.errors import StorageError
+from smista.core.gates import DISCLOSURE
 from smista.core.history import Message
 from smista.core.model_ref import plain
 from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
-from smista.ports.journal import CostSum, IdempotencyRecord
+from smista.ports.journal import CostSum
 from smista.storage import rows, states
 from smista.storage.bridge import Login, Target
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
-from smista.storage.schema import INDEXED, KEYED, PAIRED, RANGED
+from smista.storage.schema import KEYED, RANGED
 from smista.storage.store import Store, open_directory_store, open_plain_store
 from smista.storage.turns import turn_unit
 from smista.storage.values import LAST, Ref, clean, clean_text
 
-# Positions known only inside: one round trip reads the counters and what they count.
+# Positions known only inside: one round trip reads the counters and what they count. A range over
+# all keys of a session goes from NONE, which sorts before everything, to [], which sorts behind.
 _LOAD: Final = """
 LET $run = (SELECT * FROM ONLY $state);
 LET $end = $run.messages ?? 0;
 LET $first = IF $most = NONE { 0 } ELSE { math::max([0, $end - $most]) };
 LET $from = $run.run_references ?? 0;
 LET $to = $run.`references` ?? 0;
+LET $plan = (SELECT * FROM session_plan:[$s, NONE]..[$s, []] ORDER BY id DESC LIMIT 1)[0];
+LET $plan_id = $plan.uuid;
 RETURN $run;
 SELECT * FROM ONLY $input;
 SELECT * FROM ONLY $input_content;
@@ -39,8 +43,13 @@ SELECT id, uuid, role, provider, model, run_id, format, restricted, interrupted
     FROM session_message:[$s, $first]..[$s, $end];
 SELECT content FROM session_message_content:[$s, $first]..[$s, $end];
 SELECT items FROM session_context_reference:[$s, $from]..[$s, $to];
+RETURN $plan;
+SELECT VALUE content FROM session_plan_content:[$s, $plan_id]..[$s, []];
+SELECT VALUE target_id FROM session_approval:[$s, $kind, NONE]..[$s, $kind, []]
+    WHERE decision = 'approved';
+SELECT id, route, key, digest, outcome, created_at FROM idempotency_record:[$s, NONE]..[$s, []];
 """
-_LETS: Final = 5
+_LETS: Final = 7
 
 _CALLS: Final = """
 SELECT * FROM $calls;
@@ -48,12 +57,7 @@ SELECT * FROM $contents;
 SELECT * FROM $diffs;
 SELECT * FROM $bodies;
 """
-_CALL_TABLES: Final = {
-    "calls": "session_tool_call",
-    "contents": "session_tool_call_content",
-    "diffs": "session_diff",
-    "bodies": "session_diff_content",
-}
+_FORGET: Final = "DELETE $stale RETURN NONE"
 
 _SESSIONS: Final = """
 SELECT * FROM session WHERE user = $user
@@ -88,23 +92,22 @@ _LOCKS: Final = "SELECT VALUE id FROM session_run_state WHERE active != NONE"
 # The session's own row goes last: until then deleting can be repeated.
 _DELETE: Final = ";".join(
     (
-        "DELETE $named RETURN NONE",
-        *(f"DELETE {table}:[$s, 0]..[$s, $last] RETURN NONE" for table in RANGED),
-        "DELETE idempotency_record:[$s, '']..[$s, 'g'] RETURN NONE",
+        *(f"DELETE {table}:[$s, NONE]..[$s, []] RETURN NONE" for table in RANGED),
         "DELETE $keyed RETURN NONE",
         "DELETE $owner RETURN NONE",
     )
 )
-_NAMED: Final = ";".join(
-    f"SELECT VALUE id FROM {table} WHERE session = $owner" for table in INDEXED
-)
 
 
 class SurrealJournal:
-    """The journal over an open store; see smista.ports.journal.Journal."""
+    """The journal over an open store; see smista.ports.journal.Journal.
 
-    def __init__(self, store: Store) -> None:
+    *alone*: no other router uses the store.
+    """
+
+    def __init__(self, store: Store, *, alone: bool = True) -> None:
         self._store = store
+        self._alone = alone
 
     async def add_user(self, user: User) -> None:
         await self._put(rows.user_row(user))
@@ -156,23 +159,16 @@ class SurrealJournal:
 
     async def delete_session(self, session_id: str) -> None:
         session = ref("session", session_id)
-        found = await self._store.read(_NAMED, owner=session)
-        bases = [address for table in found for address in table]
-        contents = [
-            Ref(f"{base.table}_content", base.key)
-            for base in bases
-            if f"{base.table}_content" in PAIRED
-        ]
         await self._store.change(
             _DELETE,
-            named=[*contents, *bases],
             keyed=[Ref(table, session.key) for table in KEYED],
             s=session.key,
             owner=session,
-            last=LAST,
         )
 
-    async def load(self, session: Session, *, messages: int | None = 400) -> SessionState:
+    async def load(
+        self, session: Session, *, messages: int | None = 400, at: datetime | None = None
+    ) -> SessionState:
         results = await self._store.read(
             _LOAD,
             s=key(session.id),
@@ -180,36 +176,34 @@ class SurrealJournal:
             input=ref("session_run_input", session.id),
             input_content=ref("session_run_input_content", session.id),
             most=messages,
+            kind=DISCLOSURE,
         )
-        run, given, content, said, contents, references = results[_LETS:]
-        stored = states.StoredState(
-            run=run,
-            input=given,
-            input_content=content,
-            messages=said,
-            contents=contents,
-            references=references,
-        )
+        stored = _stored_state(results[_LETS:])
         with rows.reading("session"):
             kept = states.messages_from(stored)
-        called = await self._calls(kept)
+            since = states.kept_since(stored, at)
+        stale = states.stale_answers(stored, since)
+        if stale:
+            self._store.offer(_FORGET, stale=stale)
+        called = await self._calls(session, kept)
         with rows.reading("session"):
-            return states.state_from(session, stored, kept, called)
+            return states.state_from(session, stored, kept, called, since)
 
-    async def _calls(self, messages: Sequence[Message]) -> states.StoredCalls:
-        named = [call.call_id for message in messages for call in message.calls]
+    async def _calls(self, session: Session, messages: Sequence[Message]) -> states.StoredCalls:
+        named = states.named_calls(messages)
         if not named:
             return states.StoredCalls(calls={}, contents={}, diffs={}, bodies={})
-        wanted = {name: [ref(t, call) for call in named] for name, t in _CALL_TABLES.items()}
+        wanted = {
+            name: [rows.within(table, session.id, call) for call in named]
+            for name, table in states.CALL_TABLES.items()
+        }
         found = await self._store.read(_CALLS, **wanted)
         return states.StoredCalls(
-            **{name: states.by_key(each) for name, each in zip(_CALL_TABLES, found, strict=True)}
+            **{name: states.by_key(each) for name, each in zip(wanted, found, strict=True)}
         )
 
-    async def record_turn(
-        self, record: TurnRecord, *, answered: IdempotencyRecord | None = None
-    ) -> None:
-        await self._store.write(turn_unit(record, answered))
+    async def record_turn(self, record: TurnRecord) -> None:
+        await self._store.write(turn_unit(record))
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
@@ -225,13 +219,9 @@ class SurrealJournal:
         (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)
         return tuple(sorted((_cost_sum(each) for each in sums), key=_usage_order))
 
-    async def idempotency(
-        self, user_id: str, session_id: str, route: str, key: str
-    ) -> IdempotencyRecord | None:
-        found = await self._row(rows.answer_ref(user_id, session_id, route, key))
-        return None if found is None else rows.answer_from(found)
-
     async def unlock(self) -> int:
+        if not self._alone:
+            return 0
         (locked,) = await self._store.read(_LOCKS)
         text = "UPDATE $locked SET active = NONE RETURN NONE"
         await self._store.change(text, locked=locked)
@@ -243,6 +233,23 @@ class SurrealJournal:
     async def _row(self, address: Ref) -> Row | None:
         (found,) = await self._store.read("SELECT * FROM $row", row=address)
         return found[0] if found else None
+
+
+def _stored_state(results: Sequence[Any]) -> states.StoredState:
+    run, given, content, said, contents, references, *others = results
+    plan, plan_content, disclosed, answered = others
+    return states.StoredState(
+        run=run,
+        input=given,
+        input_content=content,
+        messages=said,
+        contents=contents,
+        references=references,
+        plan=plan,
+        plan_content={"content": plan_content[0]} if plan_content else None,
+        disclosed=disclosed,
+        answered=answered,
+    )
 
 
 def _cost_sum(stored: Row) -> CostSum:
@@ -285,7 +292,7 @@ async def open_surreal(
     if target.startswith(("mem://", "ws://", "wss://")):
         place = Target(url=target, namespace=namespace, database=database, login=login)
         async with open_plain_store(place, durable=durable) as store:
-            yield SurrealJournal(store)
+            yield SurrealJournal(store, alone=not place.remote)
         return
     if "://" in target:
         raise StorageError(f"{target!r} is no store; use mem://, a directory or ws://host")

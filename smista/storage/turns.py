@@ -1,11 +1,15 @@
 """What a turn leaves behind → one unit of rows. Pure."""
 
+import json
+from hashlib import sha256
 from typing import Any
 
 from smista.core.phase import phase_to_json
 from smista.core.records import (
+    AnsweredRecord,
     ApprovalRecord,
     DiffRecord,
+    PlanRecord,
     RoutingRecord,
     RunInput,
     StoredMessage,
@@ -14,12 +18,11 @@ from smista.core.records import (
 )
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain
-from smista.ports.journal import IdempotencyRecord
+from smista.core.totals import Totals, totals_to_json
 from smista.storage.packing import event_rows, reference_rows
 from smista.storage.rows import (
     Row,
     Unit,
-    answer_row,
     by_table,
     json_text,
     key,
@@ -27,29 +30,34 @@ from smista.storage.rows import (
     ref,
     row,
     secret_text,
+    within,
 )
 from smista.storage.values import Ref
 
 _SECRET_HALF = {"git_diff"}
+_INPUT = ("session_run_input", "session_run_input_content")
 
 
-def turn_unit(record: TurnRecord, answered: IdempotencyRecord | None) -> Unit:
+def turn_unit(record: TurnRecord) -> Unit:
     """Return the rows of *record*, the run state last.
 
-    Messages, events and the like are new rows; calls, diffs and the input may be there already.
+    Messages, events and the like are new rows; calls, diffs, plans and the input may be there
+    already.
     """
     new = [each for message in record.messages for each in _message_rows(record, message)]
     new += [_routing_row(record, routing) for routing in record.routing]
     new += reference_rows(record)
     new += [_approval_row(record, approval) for approval in record.approvals]
     new += event_rows(record)
+    new += [_answer_row(record, answered) for answered in record.answered]
     over = [each for call in record.tool_calls for each in _call_rows(record, call)]
     over += [each for diff in record.diffs for each in _diff_rows(record, diff)]
+    over += [each for plan in record.plans for each in _plan_rows(record, plan)]
     over += _input_rows(record, record.input) if record.input else []
-    over += [answer_row(answered)] if answered else []
     return Unit(
         inserts=by_table(new),
         puts=(*over, _run_row(record)),
+        drops=[ref(table, record.session_id) for table in _INPUT] if record.drop_input else (),
         session=ref("session", record.session_id),
         touched=record.at,
     )
@@ -71,7 +79,7 @@ def _message_rows(record: TurnRecord, message: StoredMessage) -> list[Row]:
         run_id=message.run_id,
         format=message.format,
         restricted=message.restricted,
-        interrupted=message.interrupted,
+        interrupted=message.interrupted or None,
         created_at=message.created_at,
     )
     content = secret_text(message.content)
@@ -80,14 +88,14 @@ def _message_rows(record: TurnRecord, message: StoredMessage) -> list[Row]:
 
 def _routing_row(record: TurnRecord, routing: RoutingRecord) -> Row:
     return row(
-        ref("session_routing_decision", routing.id),
+        within("session_routing_decision", record.session_id, routing.id),
         **_owner(record),
         task_type=routing.task_type,
         provider=routing.provider,
         model=routing.model,
         matched_rule=routing.matched_rule,
-        fallback_used=routing.fallback_used,
-        override_used=routing.override_used,
+        fallback_used=routing.fallback_used or None,
+        override_used=routing.override_used or None,
         reason=routing.reason,
         created_at=routing.created_at,
     )
@@ -95,7 +103,7 @@ def _routing_row(record: TurnRecord, routing: RoutingRecord) -> Row:
 
 def _approval_row(record: TurnRecord, approval: ApprovalRecord) -> Row:
     return row(
-        ref("session_approval", approval.id),
+        within("session_approval", record.session_id, approval.target_type, approval.id),
         **_owner(record),
         target_type=approval.target_type,
         target_id=approval.target_id,
@@ -107,7 +115,7 @@ def _approval_row(record: TurnRecord, approval: ApprovalRecord) -> Row:
 
 def _call_rows(record: TurnRecord, call: ToolCallRecord) -> list[Row]:
     base = row(
-        ref("session_tool_call", call.id),
+        within("session_tool_call", record.session_id, call.id),
         **_owner(record),
         tool_name=call.tool_name,
         status=call.status,
@@ -116,7 +124,7 @@ def _call_rows(record: TurnRecord, call: ToolCallRecord) -> list[Row]:
         completed_at=call.completed_at,
     )
     content = row(
-        ref("session_tool_call_content", call.id),
+        within("session_tool_call_content", record.session_id, call.id),
         arguments=secret_text(call.arguments),
         result=secret_text(call.result),
         error=secret_text(call.error),
@@ -127,7 +135,7 @@ def _call_rows(record: TurnRecord, call: ToolCallRecord) -> list[Row]:
 
 def _diff_rows(record: TurnRecord, diff: DiffRecord) -> list[Row]:
     base = row(
-        ref("session_diff", diff.id),
+        within("session_diff", record.session_id, diff.id),
         **_owner(record),
         path=diff.path,
         status=diff.status,
@@ -135,7 +143,40 @@ def _diff_rows(record: TurnRecord, diff: DiffRecord) -> list[Row]:
         created_at=diff.created_at,
         applied_at=diff.applied_at,
     )
-    return [base, row(ref("session_diff_content", diff.id), content=secret_text(diff.body))]
+    content = within("session_diff_content", record.session_id, diff.id)
+    return [base, row(content, content=secret_text(diff.body))]
+
+
+def _plan_rows(record: TurnRecord, plan: PlanRecord) -> list[Row]:
+    base = row(
+        within("session_plan", record.session_id, plan.id),
+        **_owner(record),
+        uuid=key(plan.id),
+        path=plan.path,
+        status=plan.status,
+        content_hash=plan.content_hash,
+        restricted=plan.restricted,
+        created_at=plan.created_at,
+        updated_at=plan.updated_at,
+        approved_at=plan.approved_at,
+    )
+    content = within("session_plan_content", record.session_id, plan.id)
+    return [base, row(content, content=secret_text(plan.content))]
+
+
+def _answer_row(record: TurnRecord, answered: AnsweredRecord) -> Row:
+    # The key comes from outside, so a digest stands for it: of one length, and short.
+    name = json.dumps([str(key(record.user_id)), answered.route, answered.key])
+    address = key(record.session_id), sha256(name.encode()).hexdigest()
+    return row(
+        Ref("idempotency_record", address),
+        **_owner(record),
+        route=answered.route,
+        key=answered.key,
+        digest=answered.digest,
+        outcome=json_text(answered.outcome),
+        created_at=answered.created_at,
+    )
 
 
 def _input_rows(record: TurnRecord, given: RunInput) -> list[Row]:
@@ -147,7 +188,7 @@ def _input_rows(record: TurnRecord, given: RunInput) -> list[Row]:
         policy=request.policy.model_dump_json(),
         local_preferences=request.local_preferences.model_dump_json(),
         workspace=request.workspace.model_dump_json(exclude=_SECRET_HALF),
-        plan_active=given.plan_active,
+        plan_active=given.plan_active or None,
         created_at=given.created_at,
     )
     content = secret_text(Plain(_secret_half(request)))
@@ -180,4 +221,8 @@ def _run_row(record: TurnRecord) -> Row:
         events=run.events,
         references=run.references,
         run_references=run.run_references,
+        spent=None if run.spent == Totals() else json_text(totals_to_json(run.spent)),
+        barred=run.barred,
+        ceiling=run.ceiling,
+        unpriced_agreed=run.unpriced_agreed or None,
     )

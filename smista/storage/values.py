@@ -18,7 +18,7 @@ LAST: Final = 2**63 - 1
 _DIGITS: Final = 28
 _REPLACEMENT: Final = "\ufffd"
 
-Key = UUID | str | tuple[UUID | str, int | str]
+Key = UUID | str | tuple[UUID | str | int, ...]
 
 
 class Ref(NamedTuple):

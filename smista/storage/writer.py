@@ -6,6 +6,7 @@ statements, but neither tables nor files.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -38,11 +39,16 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class _Waiting:
+    """Work for the writer; *alone*: nobody waits for its end."""
+
     work: Unit | Statements
     done: trio.Event = field(default_factory=trio.Event)
     error: StorageError | None = None
+    alone: bool = False
 
     def end(self, error: StorageError | None = None) -> None:
+        if error is not None and self.alone:
+            _log.warning("the store could not be tidied up: %s", error)
         self.error = error
         self.done.set()
 
@@ -72,6 +78,11 @@ class Writer:
         if waiting.error is not None:
             # Neighbours share the cause; each caller gets an error of its own to raise.
             raise type(waiting.error)(waiting.error.message) from waiting.error
+
+    def offer(self, work: Statements) -> None:
+        """Take *work* that nobody waits for; without room for it, it is left undone."""
+        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
+            self._send.send_nowait(_Waiting(work, alone=True))
 
     def close(self) -> None:
         """Take no more; serve() returns once what waits is written."""
@@ -233,6 +244,8 @@ class _Script:
 
     def finish(self, unit: Unit) -> None:
         self.overwrite(unit.puts[:-1])
+        if unit.drops:
+            self._lines.append(f"DELETE {self._bind(list(unit.drops))} RETURN NONE")
         if unit.session is not None:
             where, when = self._bind(unit.session), self._bind(unit.touched)
             touch = f"UPDATE {where} SET updated_at = {when} RETURN VALUE id"

@@ -16,8 +16,9 @@ from smista.core.errors import StorageError
 from smista.core.history import Role
 from smista.core.ids import new_uuid7, row_id
 from smista.core.intents import Mode, TaskIntent
-from smista.core.phase import AwaitingTool, Idle, PendingCall
+from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall
 from smista.core.records import (
+    AnsweredRecord,
     ApprovalRecord,
     AuthToken,
     CallStatus,
@@ -25,6 +26,8 @@ from smista.core.records import (
     DiffRecord,
     DiffStatus,
     EventType,
+    PlanRecord,
+    PlanStatus,
     RoutingRecord,
     RunInput,
     RunState,
@@ -37,7 +40,8 @@ from smista.core.records import (
 )
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Envelope, Plain, Sealed, SecretContent
-from smista.ports.journal import CostSum, IdempotencyRecord, Journal
+from smista.core.totals import Totals
+from smista.ports.journal import CostSum, Journal
 from smista.storage.bridge import Target
 from smista.storage.memory import MemoryJournal
 from smista.storage.rows import Row
@@ -274,20 +278,33 @@ def full_turn(session: Session) -> TurnRecord:
                 created_at=AT,
             ),
         ),
+        plans=(plan(400 + int(session.id[-4:], 16)),),
+        answered=(answer("again"),),
         events=(event(0), cost(1, input_tokens=3, output_tokens=4, cost="0.1")),
     )
 
 
-def answer(session: Session, word: str = "again") -> IdempotencyRecord:
-    return IdempotencyRecord(
-        user_id=session.user_id,
-        session_id=session.id,
-        route="execute",
-        key=word,
-        digest="d",
-        outcome={"run_id": "r"},
-        created_at=AT,
-    )
+def answer(word: str, **changes: Any) -> AnsweredRecord:
+    given = {"route": "execute", "digest": "d", "outcome": {"said": "r", "n": [1, None]}}
+    return AnsweredRecord(**{**given, "key": word, "created_at": AT, **changes})
+
+
+def plan(number: int, **changes: Any) -> PlanRecord:
+    given: dict[str, Any] = {
+        "id": id_of(number),
+        "path": "plan.md",
+        "status": PlanStatus.DRAFT,
+        "content": Plain("1. look"),
+        "content_hash": "h",
+        "created_at": AT,
+        "updated_at": AT,
+    }
+    return PlanRecord(**{**given, **changes})
+
+
+def approval(number: int, target_type: str, target_id: str, **changes: Any) -> ApprovalRecord:
+    given = {"id": id_of(number), "decision": "approved", "created_at": AT}
+    return ApprovalRecord(target_type=target_type, target_id=target_id, **{**given, **changes})
 
 
 async def test_users_and_tokens_come_back_as_they_went_in(journal: Journal) -> None:
@@ -373,6 +390,7 @@ async def test_a_turn_is_loaded_as_it_was_recorded(journal: Journal) -> None:
     (call,) = record.tool_calls
     assert state.calls == {call.id: call}
     assert state.diffs == {call.id: record.diffs[0]}
+    assert (state.plan, state.answered) == (*record.plans, record.answered)
     assert [(m.role, m.text) for m in state.messages] == [
         (Role.USER, "do it"),
         (Role.ASSISTANT, "reading"),
@@ -389,10 +407,10 @@ async def test_a_turn_is_loaded_as_it_was_recorded(journal: Journal) -> None:
 async def test_the_same_turn_sent_again_changes_nothing(kept: Kept) -> None:
     session = await new_session(kept.journal)
     record = full_turn(session)
-    await kept.journal.record_turn(record, answered=answer(session))
+    await kept.journal.record_turn(record)
     before = await kept.counts(), await kept.journal.load(session)
 
-    await kept.journal.record_turn(record, answered=answer(session))
+    await kept.journal.record_turn(record)
 
     assert (await kept.counts(), await kept.journal.load(session)) == before
     assert await kept.journal.trace(session.id) == record.events
@@ -533,9 +551,9 @@ async def test_sealed_content_stays_sealed(journal: Journal) -> None:
 
 async def test_deleting_a_session_leaves_no_row_of_it(kept: Kept) -> None:
     gone, stays = await new_session(kept.journal, 10), await new_session(kept.journal, 11)
-    await kept.journal.record_turn(full_turn(stays), answered=answer(stays))
+    await kept.journal.record_turn(full_turn(stays))
     alone = await kept.counts()
-    await kept.journal.record_turn(full_turn(gone), answered=answer(gone))
+    await kept.journal.record_turn(full_turn(gone))
     before = await kept.journal.load(stays)
 
     await kept.journal.delete_session(gone.id)
@@ -625,22 +643,126 @@ async def test_a_bad_turn_does_not_take_its_neighbours_along(journal: Journal) -
     assert all([len((await journal.load(session)).messages) == 1 for session in sessions])
 
 
-async def test_keyed_answers_are_the_users_and_the_routes_own(journal: Journal) -> None:
+async def test_answered_messages_are_told_oldest_first_and_for_a_day(kept: Kept) -> None:
+    session = await new_session(kept.journal)
+    answers = tuple(
+        answer(
+            f"k{n}", created_at=AT + timedelta(hours=n), route="continue" if n % 2 else "execute"
+        )
+        for n in range(30)
+    )
+    for each in reversed(answers):
+        await kept.journal.record_turn(turn(session, answered=(each,)))
+    last = AT + timedelta(hours=29)
+    await kept.journal.record_turn(turn(session, at=last, run=RunState(updated_at=last)))
+
+    assert (await kept.journal.load(session)).answered == answers[5:]
+    at = AT + timedelta(hours=40)
+    assert (await kept.journal.load(session, at=at)).answered == answers[16:]
+
+    # Deleting waits for the writer, and so does the next write.
+    await kept.journal.update_session(session)
+    assert (await kept.counts())["idempotency_record"] == 14
+
+
+async def test_a_key_answered_again_has_its_newer_answer(journal: Journal) -> None:
+    session, other = await new_session(journal, 10), await new_session(journal, 11)
+    odd = "x' OR '\ufffd" * 100
+    later = answer(odd, digest="e", created_at=AT + timedelta(hours=1))
+    routed = answer(odd, route="continue", created_at=AT + timedelta(hours=2))
+    await journal.record_turn(turn(session, answered=(answer(odd),)))
+    await journal.record_turn(turn(other, answered=(answer("k"),)))
+    await journal.record_turn(turn(session, answered=(later, routed)))
+    assert (await journal.load(session)).answered == (later, routed)
+    assert (await journal.load(other)).answered == (answer("k"),)
+
+
+async def test_no_more_than_a_thousand_answers_are_told(journal: Journal) -> None:
     session = await new_session(journal)
-    kept_answer = answer(session, word="x' OR '\0" * 100)
-    await journal.record_turn(turn(session), answered=kept_answer)
+    answers = tuple(answer(f"k{n}", created_at=AT + timedelta(seconds=n)) for n in range(1010))
+    await journal.record_turn(turn(session, answered=answers))
+    assert (await journal.load(session)).answered == answers[10:]
 
-    async def find(**changes: str) -> IdempotencyRecord | None:
-        given = {"user_id": USER, "session_id": session.id, "route": "execute"}
-        return await journal.idempotency(**{**given, "key": kept_answer.key, **changes})
 
-    found = await find()
-    assert found is not None
-    assert (found.digest, found.outcome, found.created_at) == ("d", {"run_id": "r"}, AT)
-    assert await find(user_id=OTHER) is None
-    assert await find(session_id=id_of(11)) is None
-    assert await find(route="continue") is None
-    assert await find(key="again") is None
+async def test_the_input_of_a_run_is_dropped_with_its_end(kept: Kept) -> None:
+    session = await new_session(kept.journal)
+    record = full_turn(session)
+    await kept.journal.record_turn(record)
+    await kept.journal.record_turn(turn(session, run=record.run))
+    assert (await kept.journal.load(session)).input == record.input
+
+    for _ in range(2):
+        await kept.journal.record_turn(turn(session, run=record.run, drop_input=True))
+        assert (await kept.journal.load(session)).input is None
+        assert not {"session_run_input", "session_run_input_content"} & set(await kept.counts())
+
+
+async def test_the_newest_plan_is_told_as_it_was_last_written(kept: Kept) -> None:
+    session, other = await new_session(kept.journal, 10), await new_session(kept.journal, 11)
+    old, new = plan(400), plan(401, content=Sealed(ENVELOPE), restricted=True)
+    approved = replace(
+        new, status=PlanStatus.APPROVED, approved_at=AT, updated_at=AT + timedelta(hours=1)
+    )
+    await kept.journal.record_turn(turn(session, plans=(old, new)))
+    await kept.journal.record_turn(turn(other, plans=(plan(402),)))
+    assert (await kept.journal.load(session)).plan == new
+    await kept.journal.record_turn(turn(session, plans=(approved,)))
+    assert (await kept.journal.load(session)).plan == approved
+    assert (await kept.counts())["session_plan_content"] == 3
+
+
+async def test_only_what_was_approved_is_disclosed(journal: Journal) -> None:
+    session, other = await new_session(journal, 10), await new_session(journal, 11)
+    approvals = (
+        approval(500, "remote_disclosure", "openai"),
+        approval(501, "remote_disclosure", "openai diff"),
+        approval(502, "remote_disclosure", "mistral", decision="rejected", reason="no"),
+        approval(503, "remote_disclosure", "openai"),
+        approval(504, "tool_call", "c"),
+        approval(505, "remote_disclosures", "x"),
+    )
+    await journal.record_turn(turn(session, approvals=approvals))
+    theirs = approval(506, "remote_disclosure", "mistral")
+    await journal.record_turn(turn(other, approvals=(theirs,)))
+    assert (await journal.load(session)).disclosed == {"openai", "openai diff"}
+
+
+async def test_a_run_keeps_what_it_spent_and_what_was_agreed_to(journal: Journal) -> None:
+    session = await new_session(journal)
+    spent = Totals(calls=3, input_tokens=5, cost=Decimal("0.000000123"), cost_known=False)
+    detail = {"spent": "0.1", "paths": ["a", "b"], "limit": None}
+    run = RunState(
+        run_id=id_of(100),
+        updated_at=AT,
+        spent=spent,
+        barred="refused",
+        ceiling=Decimal("1.50"),
+        unpriced_agreed=True,
+        phase=AwaitingApproval(id_of(500), "cost_limit", "Invoke", detail),
+    )
+    await journal.record_turn(turn(session, run=run))
+    assert (await journal.load(session)).run == run
+
+    free = RunState(run_id=id_of(101), updated_at=AT)
+    await journal.record_turn(turn(session, run=free))
+    assert (await journal.load(session)).run == free
+
+
+async def test_notes_are_told_as_notes_and_no_exchange_begins_with_one(journal: Journal) -> None:
+    session = await new_session(journal)
+    messages = (
+        said(0, "user", "go", restricted=True),
+        said(1, "assistant", "half", interrupted=True),
+        said(2, "user", "go on where you were", format="note"),
+        said(3, "assistant", "rest"),
+        said(4, "user", "thanks"),
+    )
+    await journal.record_turn(turn(session, messages=messages))
+    loaded = (await journal.load(session)).messages
+    assert [m.note for m in loaded] == [False, False, True, False, False]
+    assert [m.restricted for m in loaded] == [True, False, False, False, False]
+    assert [m.interrupted for m in loaded] == [False, True, False, False, False]
+    assert [m.text for m in (await journal.load(session, messages=3)).messages] == ["thanks"]
 
 
 async def test_unlock_clears_every_lock_and_keeps_the_rest(journal: Journal) -> None:
