@@ -31,11 +31,11 @@ def mediate_call(
         )
     )
     if cut or isinstance(arguments, str):
-        draft.answer_call(call.call_id, CUT if cut else str(arguments), is_error=True)
+        draft.answer_call(call.call_id, CUT if cut else str(arguments), is_error=True, paths=())
         return None
     verdict = mediate(call.name, arguments, decision, snapshot)
     if verdict.mode is Mode.DENY:
-        draft.answer_call(call.call_id, verdict.reason, is_error=True)
+        draft.answer_call(call.call_id, verdict.reason, is_error=True, paths=())
         return None
     _propose(draft, call, arguments, restricted=decision.restricted_in_view)
     return PendingCall(call.call_id, verdict.mode, verdict.restricted_in_view)
@@ -69,6 +69,6 @@ def take_result(draft: Draft, result: ToolResultEntry, mode: Mode) -> None:
         result.call_id,
         content,
         is_error=result.is_error or rejected,
-        paths=result.paths,
+        paths=() if rejected else result.paths,
         restricted=result.restricted or False,
     )

@@ -309,7 +309,7 @@ class Draft:
         if isinstance(phase, AwaitingTool):
             for pending in phase.calls:
                 if pending.call_id in self.state.calls:
-                    self.answer_call(pending.call_id, why, is_error=True)
+                    self.answer_call(pending.call_id, why, is_error=True, paths=())
 
     def add_cost(self, decision: Decision, usage: Usage, cost: Decimal | None) -> None:
         """Record what one model call used."""

@@ -61,7 +61,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """*slots* bounds the turns served at once; *offered_tools* are those that clients can run."""
+    """*slots* bounds the turns served at once, *deciders* the threads for large decisions.
+
+    *offered_tools* are those that clients can run.
+    """
 
     journal: Journal
     providers: Providers
@@ -69,4 +72,5 @@ class Parts:
     clock: Clock = field(default_factory=Clock)
     durations: Durations = field(default_factory=Durations)
     limits: Limits = field(default_factory=Limits)
+    deciders: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
     offered_tools: frozenset[str] = CLIENT_TOOLS

@@ -43,7 +43,7 @@ from smista.core.messages import Break, Execute, Inject
 from smista.core.model_ref import ModelRef
 from smista.core.outcomes import remember
 from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
-from smista.core.pipeline import decide
+from smista.core.pipeline import decide, is_heavy
 from smista.core.prices import call_cost
 from smista.core.records import AnsweredRecord, EventType, SessionState
 from smista.core.request import ExecuteRequest
@@ -233,7 +233,7 @@ class Turn:
             passed_over,
             self._parts,
         )
-        decided = decide(snapshot)
+        decided = await self._decided(snapshot)
         self._snapshot = snapshot
         self._draft.now = self._parts.clock.now()
         match decided:
@@ -243,6 +243,11 @@ class Turn:
             case Decision():
                 self._note(decided, again=bool(passed_over))
                 return decided
+
+    async def _decided(self, snapshot: Snapshot) -> Decision | Refusal:
+        if is_heavy(snapshot):  # long enough to hold up every other session
+            return await trio.to_thread.run_sync(decide, snapshot, limiter=self._parts.deciders)
+        return decide(snapshot)
 
     def _begin_call(self, decision: Decision) -> Answer:
         limit = self._parts.limits.model_calls

@@ -54,6 +54,7 @@ class House:
         self.directory = directory
         self.journal = journal
         self.session_id = session_id
+        self.user = USER
 
     async def tell(self, message) -> TurnReader:
         return await self.directory.tell(
