@@ -8,10 +8,10 @@ import trio
 
 from cli.approvals import Terminal, present
 from cli.files import Unusable
-from cli.permissions import approved_in_advance, mode_of
+from cli.permissions import approved_in_advance, denied, mode_of
 from cli.render import render
 from cli.surroundings import Surroundings
-from cli.tools import PERMISSIONS, Prepared, perform, prepare
+from cli.tools import PERMISSIONS, Prepared, perform, prepare, touched
 from cli.visible import visible, visible_line
 from smista.core.events import Event, ToolRequest
 from smista.core.intents import Mode
@@ -84,15 +84,17 @@ class TerminalHost:
     async def _run(self, request: ToolRequest) -> ToolResultEntry:
         if request.name not in PERMISSIONS:
             return self._refuse(request, f"there is no tool {request.name!r} on this machine")
+        if denied(request, self._tools):
+            return self._refuse(request, f"the user's policy denies {request.name}")
         try:
             prepared = await trio.to_thread.run_sync(prepare, request, self._here)
         except Unusable as fault:
             self.say(f"✗ {visible_line(request.name)}: {visible_line(str(fault))}")
-            return ToolResultEntry(call_id=request.call_id, content=str(fault), is_error=True)
-        mode = mode_of(request, prepared, self._tools)
-        if mode is Mode.DENY:
-            return self._refuse(request, f"the user's policy denies {request.name}")
-        if mode is Mode.ASK:
+            paths = await trio.to_thread.run_sync(touched, request, self._here)
+            return ToolResultEntry(
+                call_id=request.call_id, content=str(fault), is_error=True, paths=paths
+            )
+        if mode_of(request, prepared, self._tools) is not Mode.ALLOW:
             return await self._run_if_approved(request, prepared)
         self.say(f"→ {visible_line(prepared.title)} {visible_line(prepared.shown)[:200]}")
         return await self._perform(request, prepared, None)

@@ -6,6 +6,12 @@ from smista.core.intents import Mode, stricter
 from smista.core.policy import ToolsConfig
 
 
+def denied(request: ToolRequest, tools: ToolsConfig) -> bool:
+    """Return whether the policy rules *request* out, so that nothing is even looked at for it."""
+    keys = (PERMISSIONS[request.name], request.name)
+    return any(tools.permissions.get(key) is Mode.DENY for key in keys)
+
+
 def mode_of(request: ToolRequest, prepared: Prepared, tools: ToolsConfig) -> Mode:
     """Return the mode of *request*: the strictest of router, policy and what the call touches."""
     configured = tools.permissions

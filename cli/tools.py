@@ -5,7 +5,8 @@ exactly what was shown, or refuses. What is allowed is decided elsewhere.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -102,6 +103,14 @@ def prepare(request: ToolRequest, here: Surroundings) -> Prepared:
             raise Unusable(f"there is no tool {request.name!r} on this machine")
 
 
+def touched(request: ToolRequest, here: Surroundings) -> tuple[str, ...] | None:
+    """Return the given and the real path that *request* names, also if it cannot be done."""
+    try:
+        return _both(*_locate(request.arguments, here), here)
+    except Unusable:
+        return None
+
+
 async def perform(
     prepared: Prepared, here: Surroundings, *, hidden: frozenset[str] = frozenset()
 ) -> Outcome:
@@ -137,8 +146,13 @@ def _prepare_read(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
 def _prepare_write(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
     _know(arguments, "path", "content")
     given, real = _locate(arguments, here)
-    before = read_file(real)
     text = _string(arguments, "content")
+    with _discreet(given, real, here):
+        return _rewrite(given, real, text, here)
+
+
+def _rewrite(given: str, real: Path, text: str, here: Surroundings) -> Prepared:
+    before = read_file(real)
     if before is not None and is_crlf(before):
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     return _change("write_file", given, real, before, text.encode(), here)
@@ -147,6 +161,11 @@ def _prepare_write(arguments: Mapping[str, Any], here: Surroundings) -> Prepared
 def _prepare_edit(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
     _know(arguments, "path", "old", "new", "replace_all")
     given, real = _locate(arguments, here)
+    with _discreet(given, real, here):
+        return _edit(given, real, arguments, here)
+
+
+def _edit(given: str, real: Path, arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
     before = read_file(real)
     if before is None:
         raise Unusable(f"{given} does not exist; use write_file to create it")
@@ -160,6 +179,18 @@ def _prepare_edit(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
     if found > 1 and arguments.get("replace_all") is not True:
         raise Unusable(f"`old` occurs {found} times in {given}; quote more, or set replace_all")
     return _change("edit_file", given, real, before, text.replace(old, new).encode(), here)
+
+
+@contextmanager
+def _discreet(given: str, real: Path, here: Surroundings) -> Generator[None]:
+    """Let a fault outside the root tell nothing: nobody has approved to look there yet."""
+    try:
+        yield
+    except Unusable:
+        if _inside(real, here):
+            raise
+        message = f"{given} is outside the project and cannot be changed as asked"
+        raise Unusable(message) from None
 
 
 def _prepare_shell(arguments: Mapping[str, Any]) -> Prepared:

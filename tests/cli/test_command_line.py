@@ -318,6 +318,20 @@ async def test_a_hostile_router_runs_nothing_by_calling_it_allowed(home, router)
     assert not (home.path / "marker").exists()
 
 
+async def test_a_denied_tool_looks_at_nothing(home, router):
+    home.write(POLICY.format(url=home.url) + 'file_write = "deny"\n')
+    (home.project / "a.py").write_text("helo\n")
+    edits = [
+        asks_tool("edit_file", {"path": "a.py", "old": old, "new": "x"}) for old in ("helo", "no")
+    ]
+    router.answer("POST", EXECUTE, stream(edits[0]))
+    router.answer("POST", CONTINUE, stream(edits[1]), stream(completed()))
+    done = await home.run("--yes", "hello")
+    assert done.returncode == 4
+    told = {asked.body["data"]["results"][0]["content"] for asked in router.to(CONTINUE)}
+    assert told == {"the user's policy denies edit_file"}
+
+
 async def test_yes_approves_writes_in_the_project(home, router):
     router.answer("POST", EXECUTE, stream(asks_tool("write_file", {"path": "n", "content": "x"})))
     router.answer("POST", CONTINUE, stream(completed()))

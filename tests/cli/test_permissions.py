@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from cli.permissions import approved_in_advance, mode_of
+from cli.permissions import approved_in_advance, denied, mode_of
 from cli.tools import prepare
 from smista.core.events import ToolRequest
 from smista.core.intents import Mode, stricter
@@ -43,6 +43,9 @@ def test_what_nobody_configured_is_asked(here, name):
 def test_a_mode_under_the_tools_own_name_counts_too(here):
     request = call("write_file", "allow", **WRITE)
     assert mode(here, request, file_write="allow", write_file="deny") is Mode.DENY
+    for key in ("file_write", "write_file"):
+        assert denied(request, ToolsConfig(permissions={key: "deny"}))
+    assert not denied(request, ToolsConfig(permissions={"shell": "deny"}))
     assert mode(here, request, file_write="allow", write_file="allow") is Mode.ALLOW
 
 

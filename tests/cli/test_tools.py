@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.files import MAX_FILE, Unusable, diff_of, lines_of
-from cli.tools import MAX_RESULT, perform, prepare
+from cli.tools import MAX_RESULT, perform, prepare, touched
 from tests.cli.ground import call, surroundings
 
 
@@ -166,6 +166,34 @@ def test_an_edit_needs_exactly_one_place(here, old, word):
     (here.root / "a.txt").write_text("x y x\n")
     with pytest.raises(Unusable, match=word):
         prepare(call("edit_file", path="a.txt", old=old, new="z"), here)
+
+
+def test_outside_the_root_a_fault_tells_nothing_of_the_file(here, tmp_path):
+    (tmp_path / "there.txt").write_text("secret secret\n")
+    (tmp_path / "binary").write_bytes(b"\xff")
+    told = set()
+    for path, old in (
+        ("there.txt", "guess"),
+        ("there.txt", "secret"),
+        ("gone", "x"),
+        ("binary", "x"),
+    ):
+        with pytest.raises(Unusable) as caught:
+            prepare(call("edit_file", path=f"../{path}", old=old, new="y"), here)
+        assert caught.value.__cause__ is None
+        told.add(str(caught.value).replace(path, "it"))
+    with pytest.raises(Unusable) as caught:
+        prepare(call("write_file", path="../binary", content="y"), here)
+    told.add(str(caught.value).replace("binary", "it"))
+    assert len(told) == 1
+
+
+def test_a_call_that_cannot_be_done_still_says_where_it_leads(here):
+    (here.root / ".env").write_text("KEY=1\n")
+    (here.root / "link").symlink_to(".env")
+    request = call("edit_file", path="link", old="guess", new="x")
+    assert touched(request, here) == ("link", ".env")
+    assert touched(call("shell", command="ls"), here) is None
 
 
 async def test_all_places_are_edited_when_asked(here):
