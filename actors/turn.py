@@ -457,6 +457,8 @@ class Turn:
         if isinstance(self._inputs[-1].message, Execute | Inject | Break):
             self._keep_partial()
             return await self._commit(Idle(), ending, unanswered=True)
+        if self._answer is not None and self._decision is not None:
+            self._spend(self._decision, self._answer)
         partial, decision, spent = self._partial(), self._decision, self._spent
         self._draft = Draft(base, self._parts.clock.now())
         for decided, usage, cost in spent:
