@@ -1,4 +1,4 @@
-"""One model server for all of these tests; a router for each file that needs no other state."""
+"""One model server, and one router for all tests that do it no harm."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +20,19 @@ def house(tmp_path: Path, model: str) -> House:
     return House(folder=tmp_path, model=model)
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, model: str) -> Iterator[House]:
-    """A home with a router that runs and a user that is logged in; do not harm them."""
-    house = House(folder=tmp_path_factory.mktemp("shared"), model=model)
-    with running(house):
-        assert house.run("login").returncode == 0
-        yield house
+@pytest.fixture(scope="session")
+def router(tmp_path_factory: pytest.TempPathFactory, model: str) -> Iterator[Router]:
+    """A router that runs, started with an open umask in an odd place, and a user logged in to it."""
+    house = House(folder=tmp_path_factory.mktemp("sharéd home"), model=model)
+    with running(house, umask=0) as router:
+        assert house.run("login", umask=0).returncode == 0
+        yield router
+
+
+@pytest.fixture
+def shared(router: Router) -> House:
+    """The home of that router."""
+    return router.house
 
 
 @pytest.fixture

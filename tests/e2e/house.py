@@ -209,6 +209,28 @@ class House:
             check=False,
         )
 
+    @contextmanager
+    def begun(self, *words: str, mark: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Lend a `smista` that has written *mark* and goes on; it is dead afterwards."""
+        with subprocess.Popen(
+            smista(*words),
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as command:
+            assert command.stdout is not None
+            said = b""
+            while mark.encode() not in said:
+                piece = os.read(command.stdout.fileno(), 65536)
+                assert piece, f"ended after {said!r}"
+                said += piece
+            try:
+                yield command
+            finally:
+                command.kill()
+
     def type(self, *words: str, answer: str) -> tuple[int, str]:
         """Run `smista` at a terminal, answer its question; return exit code and screen."""
         child, terminal = pty.fork()

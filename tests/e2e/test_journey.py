@@ -1,11 +1,14 @@
 """A user's way through the command line, against a real router, store and model server."""
 
 import json
+import signal
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from tests.e2e.house import AFTER, BEFORE, POLICY, House
+from tests.e2e.house import AFTER, BEFORE, PATIENCE, POLICY, House, Router
 
 MENDED = "I will mend it. \nMended.\n"
 FIX = "fix the typo in @hello.txt"
@@ -15,6 +18,17 @@ FIX = "fix the typo in @hello.txt"
 def _as_it_was(shared: House) -> None:
     shared.hello.write_text(BEFORE)
     shared.write_policy(POLICY)
+
+
+def newest(house: House) -> dict[str, Any]:
+    """Return the newest session of the user, as the API shows it."""
+    key = (house.project / ".smista" / "secrets").read_text().split('"')[1]
+    url = f"{house.url}/api/v1"
+    with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE) as http:
+        token = http.post("/auth/sign-in", headers={"X-Smista-Api-Key": key}).json()["token"]
+        http.headers["Authorization"] = f"Bearer {token}"
+        found = http.get("/sessions").json()["sessions"][0]["id"]
+        return http.get(f"/sessions/{found}").json()["session"]
 
 
 def trace_of(house: House) -> list[dict]:
@@ -44,6 +58,9 @@ def test_an_approved_edit_is_made_and_the_trace_tells_the_whole_way(shared: Hous
     asked = screen.index("[y/N]")
     assert screen.index("-Helo, world!") < screen.index("+Hello, world!") < asked
     assert "rule edits stay here" in screen
+    messages = newest(shared)["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
+    assert messages[-1]["content"]["plaintext"] == "Mended."
     events = trace_of(shared)
     kinds = [event["event_type"] for event in events]
     for kind in ("message", "classification", "routing_decision", "context_selection", "cost"):
@@ -67,9 +84,8 @@ def test_an_approved_edit_is_made_and_the_trace_tells_the_whole_way(shared: Hous
     assert all(float(cost["cost"]) > 0 for cost in costs)
 
 
-@pytest.mark.parametrize("answer", ["n", ""])
-def test_an_edit_that_is_not_approved_is_not_made(shared: House, answer: str) -> None:
-    code, screen = shared.type(FIX, answer=answer)
+def test_enter_alone_approves_nothing(shared: House) -> None:
+    code, screen = shared.type(FIX, answer="")
     assert code == 4, screen
     assert shared.hello.read_text() == BEFORE
     assert "Then not." in screen
@@ -130,7 +146,7 @@ def test_a_model_server_that_is_down_is_named_and_fails_the_command(shared: Hous
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--no-such-option", "hello"], ["--intent", "dance", "hello"], ["--model", "x", "hello"]],
+    [[], ["--no-such-option", "hello"], ["--model", "x", "hello"]],
 )
 def test_wrong_usage_is_said_without_a_traceback(shared: House, words: list[str]) -> None:
     done = shared.run(*words)
@@ -152,8 +168,35 @@ def test_without_a_router_every_command_says_how_to_start_one(tmp_path: Path) ->
     secrets.write_text('router = "key"\n')
     secrets.chmod(0o600)
     house.write_policy(f'{POLICY}\n[router]\nurl = "{house.url}"\n')
-    for words in (["hello"], ["status"], ["trace"], ["stop"]):
+    for words in (["status"], ["stop"]):
         done = house.run(*words)
         assert done.returncode == 3, words
         assert "error: no router" in done.stderr
-    assert "smista start" in house.run("hello").stderr
+    asked = house.run("hello")
+    assert asked.returncode == 3
+    assert asked.stderr.endswith(f"{house.url} (no connection); run: smista start\n")
+
+
+def test_an_interrupted_command_breaks_its_run_off_and_what_was_said_is_kept(
+    shared: House,
+) -> None:
+    with shared.begun("never end", mark="it begins") as command:
+        command.send_signal(signal.SIGINT)
+        assert command.wait(PATIENCE) == 130
+    session = newest(shared)
+    assert session["metadata"] == {}
+    assert session["messages"][-1]["content"]["plaintext"] == "it begins "
+    assert session["messages"][-1]["interrupted"] is True
+
+
+def test_a_router_that_stands_still_is_reported_in_time(router: Router) -> None:
+    house = router.house
+    house.write_policy(f"{POLICY}\n[router]\nrequest_timeout_ms = 1\n")
+    router.process.send(signal.SIGSTOP)
+    try:
+        silent = house.run("hello")
+    finally:
+        router.process.send(signal.SIGCONT)
+    assert silent.returncode == 3
+    assert f"no router answers at {house.url} (it is silent)" in silent.stderr
+    assert house.run("status").returncode == 0

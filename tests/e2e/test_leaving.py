@@ -1,6 +1,5 @@
 """Starting, stopping and what stands in the way of either."""
 
-import os
 import signal
 import socket
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from smista.sdk.errors import ApiError
 from tests.e2e.house import (
     COUNTED,
     POLICY,
-    ROUTER,
     House,
     Router,
     daemon,
@@ -136,7 +134,6 @@ def test_a_port_that_is_taken_is_said_by_both_ways_of_starting(house: House) -> 
     [
         ("[router\n", "router.toml"),
         ("[router]\nprot = 1\n", "prot"),
-        (ROUTER.replace("{port}", "70000"), "port"),
     ],
 )
 def test_a_router_file_that_is_wrong_is_wrong_configuration(
@@ -147,15 +144,3 @@ def test_a_router_file_that_is_wrong_is_wrong_configuration(
     assert started.returncode == 2
     assert said in started.stderr
     assert "Traceback" not in started.stderr
-
-
-def test_a_router_that_stands_still_is_reported_in_time(house: House, open_router: Open) -> None:
-    router = open_router(house)
-    assert house.run("login").returncode == 0
-    house.write_policy(f"{POLICY}\n[router]\nrequest_timeout_ms = 1\n")
-    router.process.send(signal.SIGSTOP)
-    silent = house.run("hello")
-    assert silent.returncode == 3
-    assert f"no router answers at {house.url} (it is silent)" in silent.stderr
-    os.kill(router.process.pid, signal.SIGCONT)
-    assert router.leave() == 0
