@@ -22,7 +22,7 @@ def house(tmp_path: Path, model: str) -> House:
 
 @pytest.fixture(scope="session")
 def router(tmp_path_factory: pytest.TempPathFactory, model: str) -> Iterator[Router]:
-    """A router that runs, started with an open umask in an odd place, and a user logged in to it."""
+    """A router in an odd place, started with an open umask, and a user logged in to it."""
     house = House(folder=tmp_path_factory.mktemp("sharéd home"), model=model)
     with running(house, umask=0) as router:
         assert house.run("login", umask=0).returncode == 0
