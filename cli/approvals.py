@@ -3,7 +3,7 @@
 import os
 import sys
 import termios
-from typing import Final
+from typing import Final, TextIO, cast
 
 import asyncclick as click
 import trio
@@ -34,10 +34,11 @@ class Terminal:
 
 def open_terminal() -> Terminal | None:
     """Return the terminal of this process, or None if nobody can see and answer."""
-    if not sys.stderr.isatty():
+    stdin, stderr = cast("TextIO | None", sys.stdin), cast("TextIO | None", sys.stderr)
+    if stderr is None or not stderr.isatty():
         return None
-    if sys.stdin.isatty():
-        return Terminal(sys.stdin.fileno())
+    if stdin is not None and stdin.isatty():
+        return Terminal(stdin.fileno())
     try:
         return Terminal(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC))
     except OSError:

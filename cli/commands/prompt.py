@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import Final
+from typing import Final, TextIO, cast
 
 import asyncclick as click
 
@@ -67,8 +67,7 @@ async def run_prompt(
 
 
 def _whole_prompt(words: tuple[str, ...]) -> str:
-    piped = "" if sys.stdin.isatty() else _piped()
-    prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
+    prompt = "\n\n".join(part for part in (" ".join(words).strip(), _piped().strip()) if part)
     if not prompt:
         raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
     if any("\ud800" <= char <= "\udfff" for char in prompt):
@@ -77,8 +76,11 @@ def _whole_prompt(words: tuple[str, ...]) -> str:
 
 
 def _piped() -> str:
+    stdin = cast("TextIO | None", sys.stdin)  # None where a service was given none
+    if stdin is None or stdin.isatty():
+        return ""
     try:
-        return sys.stdin.buffer.read().decode()
+        return stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise BadUsage("what was piped in is not UTF-8 text") from error
 

@@ -164,7 +164,7 @@ def hold(files: DaemonFiles) -> Generator[Held]:
 
 
 def running(files: DaemonFiles) -> Daemon | None:
-    """Return the live router, or None. Never waits."""
+    """Return the live router, or None. Waits an instant at most, for one that is just starting."""
     try:
         lock = open_private(files.lock, os.O_RDWR)
     except FileNotFoundError:

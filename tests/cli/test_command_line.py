@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from smista.net import create_client
 from tests.sdk.router import (
     CONTINUE,
     EXECUTE,
@@ -258,6 +260,14 @@ async def test_a_key_that_is_no_key_is_not_quoted(home, monkeypatch):
     assert b"canary" not in done.stderr
 
 
+async def test_without_any_stdin_the_words_are_the_prompt(home, router):
+    router.answer("POST", EXECUTE, stream(completed()))
+    closed = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *home.command("hello")]
+    done = await trio.run_process(closed, cwd=home.project, env=home.environ, check=False)
+    assert done.returncode == 0
+    assert router.to(EXECUTE)[0].body["input"] == {"text": "hello"}
+
+
 async def test_json_prints_the_envelope_and_nothing_else(home, router):
     router.answer("POST", EXECUTE, stream(completed(), {"type": "text_delta", "delta": "x"}))
     done = await home.run("--json", "--model", "openai-compat:demo/m", "--intent", "edit", "hello")
@@ -387,7 +397,7 @@ async def test_an_interrupt_breaks_the_run_off(home, router):
         stderr=subprocess.PIPE,
     )
     await router.held.wait()
-    process.send_signal(2)
+    process.send_signal(signal.SIGINT)
     async with process.stderr:
         said = b"".join([bytes(piece) async for piece in process.stderr])
     await process.wait()
@@ -425,3 +435,22 @@ async def test_keys_are_printed_nowhere(home, router):
     for words in (["hello"], ["-l", "debug", "hello"], ["status"]):
         done = await home.run(*words)
         assert b"canary" not in done.stdout + done.stderr
+
+
+async def test_the_demo_model_says_where_it_answers_and_leaves_when_interrupted(lonely):
+    process = await trio.lowlevel.open_process(
+        lonely.command("demo-model"),
+        cwd=lonely.project,
+        env=lonely.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    async with process.stdout, process.stderr:
+        said = (await process.stdout.receive_some()).decode()
+        url = said.removeprefix("demo model answers at ").strip()
+        async with create_client(url, local=True) as http:
+            models = await http.get("/models")
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+    assert models.json()["data"][0]["id"] == "demo"
+    assert process.returncode == 130
