@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 from smista.core.errors import InvalidRequest
+from smista.core.session_views import session_summary
+from smista.core.views import preview_view
 from smista.front.asked import Asked
 from smista.front.auth import Auth, Identity
 from smista.front.bodies import CREATE_SESSION, EXECUTE, UPDATE_SESSION, read_body
@@ -11,9 +13,7 @@ from smista.front.ids import session_uuid
 from smista.front.replies import Reply, json_reply
 from smista.front.views import (
     models_view,
-    preview_view,
     providers_view,
-    session_summary,
     trace_view,
     usage_view,
 )

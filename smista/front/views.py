@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from smista.core.decision import Decision
 from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor, plain
-from smista.core.records import Session, TraceEvent
+from smista.core.records import TraceEvent
 from smista.core.secret import Envelope
 from smista.ports.journal import CostSum
 
@@ -22,20 +21,6 @@ _OPTIONAL_PRICES = (
 
 def _present(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
-
-
-def session_summary(session: Session) -> dict[str, Any]:
-    """Return a summary; its title may be null, all other absent members are left out."""
-    optional = _present(scope=session.scope, key_id=session.key_id)
-    return {
-        "id": session.id,
-        "title": session.title,
-        **optional,
-        "encrypted": session.encrypted,
-        "created_at": session.created_at,
-        "updated_at": session.updated_at,
-        "archived": session.archived_at is not None,
-    }
 
 
 def trace_view(session_id: str, events: Iterable[TraceEvent]) -> dict[str, Any]:
@@ -103,42 +88,6 @@ def _totals(rows: Sequence[CostSum]) -> dict[str, Any]:
 def _sum(numbers: Iterable[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
-
-
-def preview_view(decision: Decision) -> dict[str, Any]:
-    """Return what `execute` would do, and why."""
-    made, route = decision.classification, decision.routing
-    return {
-        "classification": {
-            "intent": made.intent.value,
-            "source": made.source.value,
-            "reason": made.reason,
-            **_present(matched_rule=made.matched_rule, confidence=made.confidence),
-        },
-        "routing": {
-            "intent": route.task_type.value,
-            "provider": route.provider,
-            "model": route.model,
-            **_present(matched_rule=route.matched_rule),
-            "fallback_used": route.fallback_used,
-            "override_used": route.override_used,
-            "reason": route.reason,
-        },
-        "included_context": [item.label for item in decision.included],
-        "excluded_context": [item.label for item in decision.excluded],
-        "estimated_cost": _cost_range(decision),
-        "required_permissions": [
-            {"permission": name, "mode": mode.value}
-            for name, mode in sorted(decision.permissions.items())
-        ],
-    }
-
-
-def _cost_range(decision: Decision) -> dict[str, Any]:
-    cost = decision.cost
-    reason = None if cost.known else f"no price is known for {decision.descriptor.ref}"
-    ends = {"min": plain(cost.min), "max": plain(cost.max), "currency": CURRENCY}
-    return {**ends, **_present(reason=reason)}
 
 
 def providers_view(providers: Iterable[ProviderDescriptor]) -> dict[str, Any]:
