@@ -19,6 +19,8 @@ def main() -> None:
         sys.stdout.write(f"smista {__version__}\n")
         return
     sys.path.insert(0, _folder_of_commands())
+    # httpx would load a command line of its own, with all that colours it; None stops that.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     from cli.main import run  # not at the top: it must not slow down --version
 
     sys.exit(run(sys.argv[1:], umask=umask))
