@@ -1,11 +1,8 @@
 """What every journal promises, on the one in memory and on SurrealDB."""
 
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,297 +11,35 @@ import trio
 
 from smista.core.errors import StorageError
 from smista.core.history import Role
-from smista.core.ids import new_uuid7, row_id
 from smista.core.intents import Mode, TaskIntent
-from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall
+from smista.core.phase import AwaitingTool, Idle, PendingCall
 from smista.core.records import (
-    AnsweredRecord,
-    ApprovalRecord,
     AuthToken,
     CallStatus,
     ContextReference,
-    DiffRecord,
-    DiffStatus,
-    EventType,
-    PlanRecord,
-    PlanStatus,
-    RoutingRecord,
-    RunInput,
     RunState,
     Session,
-    StoredMessage,
     ToolCallRecord,
     TraceEvent,
-    TurnRecord,
     User,
 )
-from smista.core.request import ExecuteRequest
-from smista.core.secret import Envelope, Plain, Sealed, SecretContent
-from smista.core.totals import Totals
+from smista.core.secret import Plain, Sealed
 from smista.ports.journal import CostSum, Journal
-from smista.storage.bridge import Target
-from smista.storage.memory import MemoryJournal
-from smista.storage.rows import Row
-from smista.storage.schema import TABLES
-from smista.storage.store import open_plain_store
-from smista.storage.surreal import SurrealJournal
-from smista.storage.values import Ref
-
-AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
-MS = int(AT.timestamp() * 1000)
-ENVELOPE = Envelope(version=2, algorithm="a", key_id="kf_1", nonce="bm9uY2U", ciphertext="eA")
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A journal, and a look at how many rows each table holds."""
-
-    journal: Any
-    counts: Callable[[], Awaitable[dict[str, int]]]
-
-
-@asynccontextmanager
-async def in_memory() -> AsyncIterator[Kept]:
-    rows: dict[Ref, Row] = {}
-
-    async def counts() -> dict[str, int]:
-        return dict(Counter(ref.table for ref in rows))
-
-    yield Kept(MemoryJournal(rows), counts)
-
-
-@asynccontextmanager
-async def on_surreal() -> AsyncIterator[Kept]:
-    target = Target(url="mem://", namespace="test", database="test")
-    async with open_plain_store(target) as store:
-
-        async def counts() -> dict[str, int]:
-            found: dict[str, int] = {}
-            for table in set(TABLES) - {"schema_meta"}:
-                ((row,),) = await store.read(f"SELECT count() FROM {table} GROUP ALL")
-                found |= {table: row["count"]} if row["count"] else {}
-            return found
-
-        yield Kept(SurrealJournal(store), counts)
-
-
-STORES = {"memory": in_memory, "surreal": on_surreal}
-
-
-@pytest.fixture(params=STORES)
-async def kept(request: pytest.FixtureRequest) -> AsyncIterator[Kept]:
-    async with STORES[request.param]() as store:
-        yield store
-
-
-@pytest.fixture
-def journal(kept: Kept) -> Journal:
-    return kept.journal
-
-
-def id_of(number: int) -> str:
-    return new_uuid7(MS, number)
-
-
-POLICY = {
-    "version": 1,
-    "source": "user",
-    "classification": {"rules": [{"intent": "edit", "keywords": ["fix"]}]},
-    "routing": {
-        "default": {"model": "ollama/m"},
-        "rules": [
-            {
-                "name": "r",
-                "effort": "low",
-                "model": "openai/gpt",
-                "requires_capabilities": {"tools": True},
-                "required_permissions": {"permissions": {"bash": "deny"}},
-                "cost_limit": "0.50",
-            }
-        ],
-    },
-    "tools": {"permissions": {"bash": "ask"}},
-    "privacy": {"restricted_paths": ["secret/**"]},
-}
-
-USER, OTHER = id_of(1), id_of(2)
-
-
-async def new_session(journal: Journal, number: int = 10, **changes: Any) -> Session:
-    given: dict[str, Any] = {
-        "id": id_of(number),
-        "user_id": USER,
-        "title": f"Work {number}",
-        "created_at": AT,
-        "updated_at": AT,
-    }
-    session = Session(**{**given, **changes})
-    await journal.create_session(session)
-    return session
-
-
-def said(n: int, role: str, content: str | SecretContent, **more: Any) -> StoredMessage:
-    body = Plain(content) if isinstance(content, str) else content
-    given = {"run_id": id_of(100), "format": "text", "created_at": AT, **more}
-    return StoredMessage(uuid=id_of(1000 + n), n=n, role=role, content=body, **given)
-
-
-def calling(n: int, text: str, *call_ids: str) -> StoredMessage:
-    calls = [
-        {"call_id": c, "provider_call_id": f"p{i}", "name": "read_file", "arguments": "{}"}
-        for i, c in enumerate(call_ids)
-    ]
-    return said(n, "assistant", json.dumps({"text": text, "tool_calls": calls}), format="calls")
-
-
-def event(number: int, kind: EventType = EventType.MESSAGE, **changes: Any) -> TraceEvent:
-    given: dict[str, Any] = {
-        "event_type": kind,
-        "task_type": TaskIntent.CHAT,
-        "provider": "ollama",
-        "model": "m",
-        "created_at": AT + timedelta(milliseconds=number),
-        "payload": {"role": "user", "number": number},
-    }
-    return TraceEvent(**{**given, **changes})
-
-
-def cost(number: int, **payload: Any) -> TraceEvent:
-    return event(number, EventType.COST, payload={"provider": "ollama", "model": "m", **payload})
-
-
-def request_of(text: str) -> ExecuteRequest:
-    return ExecuteRequest.model_validate(
-        {
-            "input": {"text": text, "command": "edit", "explicit_model": "ollama/a/b"},
-            "workspace": {
-                "root": "/w",
-                "git_branch": "main",
-                "git_diff": "+x",
-                "git_diff_restricted": True,
-                "referenced_paths": ["a.py"],
-            },
-            "policy": POLICY,
-            "local_preferences": {"auto_apply": False, "local_only": True, "no_network": False},
-            "attachments": {
-                "files": [
-                    {
-                        "path": "a.py",
-                        "content": "pass",
-                        "content_hash": "h",
-                        "required": True,
-                        "paths": ["a.py"],
-                    }
-                ],
-                "instructions": [{"source": "s", "content": "c"}],
-            },
-        }
-    )
-
-
-def turn(session: Session, run: RunState | None = None, **parts: Any) -> TurnRecord:
-    """Return a record whose run state counts what *parts* bring, unless *run* is given."""
-    messages = parts.get("messages", ())
-    first_event, first_ref = parts.get("first_event", 0), parts.get("first_reference", 0)
-    counted = RunState(
-        run_id=id_of(100),
-        turn=1,
-        attempt=1,
-        updated_at=AT,
-        messages=max((m.n + 1 for m in messages), default=0),
-        events=first_event + len(parts.get("events", ())),
-        references=first_ref + len(parts.get("references", ())),
-        run_references=first_ref,
-    )
-    given: dict[str, Any] = {
-        "at": AT + timedelta(seconds=5),
-        "events_id": row_id(id_of(100), 1, first_event % 256, 0, "trace_event"),
-        "references_id": row_id(id_of(100), 1, 0, 0, "session_context_reference"),
-    }
-    owner = {"session_id": session.id, "user_id": session.user_id}
-    return TurnRecord(run=run or counted, **{**given, **parts}, **owner)
-
-
-def full_turn(session: Session) -> TurnRecord:
-    """Return a record with something in every part."""
-    call = id_of(300 + int(session.id[-4:], 16))
-    return turn(
-        session,
-        input=RunInput(run_id=id_of(100), request=request_of("do it"), created_at=AT),
-        messages=(said(0, "user", "do it"), calling(1, "reading", call)),
-        routing=(
-            RoutingRecord(
-                id=row_id(session.id, 1, 0, 0, "session_routing_decision"),
-                task_type=TaskIntent.EDIT,
-                provider="ollama",
-                model="m",
-                reason="default",
-                created_at=AT,
-            ),
-        ),
-        references=(
-            ContextReference(kind="file", included=True, reason="named", path="a.py"),
-            ContextReference(kind="memory", included=False, reason="too big"),
-        ),
-        tool_calls=(
-            ToolCallRecord(
-                id=call,
-                tool_name="read_file",
-                status=CallStatus.COMPLETED,
-                arguments=Plain("{}"),
-                created_at=AT,
-                completed_at=AT,
-                result=Plain("pass"),
-                paths=("a.py", "/w/a.py"),
-                restricted=True,
-            ),
-        ),
-        diffs=(
-            DiffRecord(
-                id=call,
-                path="a.py",
-                status=DiffStatus.APPLIED,
-                body=Plain("+x"),
-                created_at=AT,
-                applied_at=AT,
-            ),
-        ),
-        approvals=(
-            ApprovalRecord(
-                id=row_id(session.id, 1, 0, 0, "session_approval"),
-                target_type="tool_call",
-                target_id=call,
-                decision="approved",
-                created_at=AT,
-            ),
-        ),
-        plans=(plan(400 + int(session.id[-4:], 16)),),
-        answered=(answer("again"),),
-        events=(event(0), cost(1, input_tokens=3, output_tokens=4, cost="0.1")),
-    )
-
-
-def answer(word: str, **changes: Any) -> AnsweredRecord:
-    given = {"route": "execute", "digest": "d", "outcome": {"said": "r", "n": [1, None]}}
-    return AnsweredRecord(**{**given, "key": word, "created_at": AT, **changes})
-
-
-def plan(number: int, **changes: Any) -> PlanRecord:
-    given: dict[str, Any] = {
-        "id": id_of(number),
-        "path": "plan.md",
-        "status": PlanStatus.DRAFT,
-        "content": Plain("1. look"),
-        "content_hash": "h",
-        "created_at": AT,
-        "updated_at": AT,
-    }
-    return PlanRecord(**{**given, **changes})
-
-
-def approval(number: int, target_type: str, target_id: str, **changes: Any) -> ApprovalRecord:
-    given = {"id": id_of(number), "decision": "approved", "created_at": AT}
-    return ApprovalRecord(target_type=target_type, target_id=target_id, **{**given, **changes})
+from tests.contract.builders import (
+    AT,
+    ENVELOPE,
+    OTHER,
+    USER,
+    calling,
+    cost,
+    event,
+    full_turn,
+    id_of,
+    new_session,
+    said,
+    turn,
+)
+from tests.contract.stores import Kept
 
 
 async def test_users_and_tokens_come_back_as_they_went_in(journal: Journal) -> None:
@@ -641,128 +376,6 @@ async def test_a_bad_turn_does_not_take_its_neighbours_along(journal: Journal) -
 
     assert failed == [ghost.id]
     assert all([len((await journal.load(session)).messages) == 1 for session in sessions])
-
-
-async def test_answered_messages_are_told_oldest_first_and_for_a_day(kept: Kept) -> None:
-    session = await new_session(kept.journal)
-    answers = tuple(
-        answer(
-            f"k{n}", created_at=AT + timedelta(hours=n), route="continue" if n % 2 else "execute"
-        )
-        for n in range(30)
-    )
-    for each in reversed(answers):
-        await kept.journal.record_turn(turn(session, answered=(each,)))
-    last = AT + timedelta(hours=29)
-    await kept.journal.record_turn(turn(session, at=last, run=RunState(updated_at=last)))
-
-    assert (await kept.journal.load(session)).answered == answers[5:]
-    at = AT + timedelta(hours=40)
-    assert (await kept.journal.load(session, at=at)).answered == answers[16:]
-
-    # Deleting waits for the writer, and so does the next write.
-    await kept.journal.update_session(session)
-    assert (await kept.counts())["idempotency_record"] == 14
-
-
-async def test_a_key_answered_again_has_its_newer_answer(journal: Journal) -> None:
-    session, other = await new_session(journal, 10), await new_session(journal, 11)
-    odd = "x' OR '\ufffd" * 100
-    later = answer(odd, digest="e", created_at=AT + timedelta(hours=1))
-    routed = answer(odd, route="continue", created_at=AT + timedelta(hours=2))
-    await journal.record_turn(turn(session, answered=(answer(odd),)))
-    await journal.record_turn(turn(other, answered=(answer("k"),)))
-    await journal.record_turn(turn(session, answered=(later, routed)))
-    assert (await journal.load(session)).answered == (later, routed)
-    assert (await journal.load(other)).answered == (answer("k"),)
-
-
-async def test_no_more_than_a_thousand_answers_are_told(journal: Journal) -> None:
-    session = await new_session(journal)
-    answers = tuple(answer(f"k{n}", created_at=AT + timedelta(seconds=n)) for n in range(1010))
-    await journal.record_turn(turn(session, answered=answers))
-    assert (await journal.load(session)).answered == answers[10:]
-
-
-async def test_the_input_of_a_run_is_dropped_with_its_end(kept: Kept) -> None:
-    session = await new_session(kept.journal)
-    record = full_turn(session)
-    await kept.journal.record_turn(record)
-    await kept.journal.record_turn(turn(session, run=record.run))
-    assert (await kept.journal.load(session)).input == record.input
-
-    for _ in range(2):
-        await kept.journal.record_turn(turn(session, run=record.run, drop_input=True))
-        assert (await kept.journal.load(session)).input is None
-        assert not {"session_run_input", "session_run_input_content"} & set(await kept.counts())
-
-
-async def test_the_newest_plan_is_told_as_it_was_last_written(kept: Kept) -> None:
-    session, other = await new_session(kept.journal, 10), await new_session(kept.journal, 11)
-    old, new = plan(400), plan(401, content=Sealed(ENVELOPE), restricted=True)
-    approved = replace(
-        new, status=PlanStatus.APPROVED, approved_at=AT, updated_at=AT + timedelta(hours=1)
-    )
-    await kept.journal.record_turn(turn(session, plans=(old, new)))
-    await kept.journal.record_turn(turn(other, plans=(plan(402),)))
-    assert (await kept.journal.load(session)).plan == new
-    await kept.journal.record_turn(turn(session, plans=(approved,)))
-    assert (await kept.journal.load(session)).plan == approved
-    assert (await kept.counts())["session_plan_content"] == 3
-
-
-async def test_only_what_was_approved_is_disclosed(journal: Journal) -> None:
-    session, other = await new_session(journal, 10), await new_session(journal, 11)
-    approvals = (
-        approval(500, "remote_disclosure", "openai"),
-        approval(501, "remote_disclosure", "openai diff"),
-        approval(502, "remote_disclosure", "mistral", decision="rejected", reason="no"),
-        approval(503, "remote_disclosure", "openai"),
-        approval(504, "tool_call", "c"),
-        approval(505, "remote_disclosures", "x"),
-    )
-    await journal.record_turn(turn(session, approvals=approvals))
-    theirs = approval(506, "remote_disclosure", "mistral")
-    await journal.record_turn(turn(other, approvals=(theirs,)))
-    assert (await journal.load(session)).disclosed == {"openai", "openai diff"}
-
-
-async def test_a_run_keeps_what_it_spent_and_what_was_agreed_to(journal: Journal) -> None:
-    session = await new_session(journal)
-    spent = Totals(calls=3, input_tokens=5, cost=Decimal("0.000000123"), cost_known=False)
-    detail = {"spent": "0.1", "paths": ["a", "b"], "limit": None}
-    run = RunState(
-        run_id=id_of(100),
-        updated_at=AT,
-        spent=spent,
-        barred="refused",
-        ceiling=Decimal("1.50"),
-        unpriced_agreed=True,
-        phase=AwaitingApproval(id_of(500), "cost_limit", "Invoke", detail),
-    )
-    await journal.record_turn(turn(session, run=run))
-    assert (await journal.load(session)).run == run
-
-    free = RunState(run_id=id_of(101), updated_at=AT)
-    await journal.record_turn(turn(session, run=free))
-    assert (await journal.load(session)).run == free
-
-
-async def test_notes_are_told_as_notes_and_no_exchange_begins_with_one(journal: Journal) -> None:
-    session = await new_session(journal)
-    messages = (
-        said(0, "user", "go", restricted=True),
-        said(1, "assistant", "half", interrupted=True),
-        said(2, "user", "go on where you were", format="note"),
-        said(3, "assistant", "rest"),
-        said(4, "user", "thanks"),
-    )
-    await journal.record_turn(turn(session, messages=messages))
-    loaded = (await journal.load(session)).messages
-    assert [m.note for m in loaded] == [False, False, True, False, False]
-    assert [m.restricted for m in loaded] == [True, False, False, False, False]
-    assert [m.interrupted for m in loaded] == [False, True, False, False, False]
-    assert [m.text for m in (await journal.load(session, messages=3)).messages] == ["thanks"]
 
 
 async def test_unlock_clears_every_lock_and_keeps_the_rest(journal: Journal) -> None:

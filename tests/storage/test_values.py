@@ -27,7 +27,14 @@ def test_sound_text_is_left_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [2**63, -(2**63) - 1, datetime(2026, 1, 1), {1}, pytest.param(object(), id="object"), timedelta(1)],
+    [
+        2**63,
+        -(2**63) - 1,
+        datetime(2026, 1, 1),
+        {1},
+        pytest.param(object(), id="object"),
+        timedelta(1),
+    ],
     ids=repr,
 )
 def test_what_would_come_back_changed_is_refused(value: Any) -> None:
