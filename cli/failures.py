@@ -87,7 +87,10 @@ def explanation(error: BaseException) -> str:
         case click.ClickException():
             return f"error: {error.format_message()}"
         case OSError(errno=errno.EADDRINUSE):
-            return "error: the port is taken by another program; set [router] port in router.toml"
+            return (
+                "error: the port is taken by another program; "
+                "choose another one: [router] port in router.toml, or --port"
+            )
         case _:
             text = visible(str(error))
             return text if text.startswith(("error:", "warning:")) else f"error: {text}"

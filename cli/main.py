@@ -87,6 +87,7 @@ async def cli(
 def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
     """Run the command line *argv* and return its exit code. *umask* is the user's own."""
     _leave_no_core()
+    _open_streams()
     try:
         words = arrange(argv, [name for name in COMMANDS if name != PROMPT])
         outcome: object = trio.run(
@@ -104,6 +105,13 @@ def _leave_no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
+def _open_streams() -> None:
+    # A caller may have closed some: the next file that is opened would be taken for one of them.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def _fail(error: BaseException) -> int:
     parts = leaves(error)
     codes = [exit_code(part) for part in parts]
@@ -116,11 +124,13 @@ def _fail(error: BaseException) -> int:
         text = explanation(part)
         if text:
             sys.stderr.write(f"{text}\n")
-        if isinstance(part, BrokenPipeError):
-            _forget_stdout()
+    _settle_stdout()
     return max(code for code in codes if code is not None)
 
 
-def _forget_stdout() -> None:
-    # Python flushes stdout once more at exit, which would fail again and say so.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _settle_stdout() -> None:
+    # Python flushes stdout once more at exit; where that fails, it would fail again and say so.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,13 +2,14 @@
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.e2e.house import AFTER, BEFORE, PATIENCE, POLICY, House, Router
+from tests.e2e.house import AFTER, BEFORE, PATIENCE, POLICY, House, Router, smista
 
 MENDED = "I will mend it. \nMended.\n"
 FIX = "fix the typo in @hello.txt"
@@ -175,6 +176,33 @@ def test_without_a_router_every_command_says_how_to_start_one(tmp_path: Path) ->
     asked = house.run("hello")
     assert asked.returncode == 3
     assert asked.stderr.endswith(f"{house.url} (no connection); run: smista start\n")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "answer", "complaint"),
+    [
+        ("<&-", 0, "You wrote: hello\n", ""),
+        (">&-", 0, "", ""),
+        (">/dev/full", 1, "", "error: [Errno 28] No space left on device\n"),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_is_no_fault_of_ours(
+    shared: House, redirection: str, code: int, answer: str, complaint: str
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {redirection}', "sh", *smista("hello")],
+        cwd=shared.project,
+        env=shared.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, answer), done.stderr
+    assert done.stderr.endswith(complaint)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
 
 
 def test_an_interrupted_command_breaks_its_run_off_and_what_was_said_is_kept(
