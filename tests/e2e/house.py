@@ -30,6 +30,8 @@ BEFORE = "Helo, world!\n"
 AFTER = "Hello, world!\n"
 COUNTED = "".join(f"{n} " for n in range(40))
 
+SLOWLY = ", ".join(f'{{ text = "{n} " }}, {{ pause_ms = 8 }}' for n in range(40))
+
 SCRIPT = f"""
 [[rules]]
 name = "edit, then say so"
@@ -50,6 +52,11 @@ when = {{ results = true, failed = true }}
 say = [{{ text = "Then not." }}]
 
 [[rules]]
+name = "the call was made, and there is much to say"
+when = {{ user = 'typo slowly', results = true }}
+say = [{SLOWLY}]
+
+[[rules]]
 name = "the call was made"
 when = {{ results = true }}
 say = [{{ text = "Mended." }}]
@@ -62,7 +69,7 @@ say = [{{ text = "it begins " }}, {{ hold = true }}]
 [[rules]]
 name = "count slowly"
 when = {{ user = 'count' }}
-say = [{", ".join(f'{{ text = "{n} " }}, {{ pause_ms = 8 }}' for n in range(40))}]
+say = [{SLOWLY}]
 
 [[rules]]
 name = "echo"

@@ -1,6 +1,7 @@
 """A router that is killed at any moment: what it acknowledged is there, once, and runs go on."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 
 import pytest
@@ -19,7 +20,7 @@ SEED = 20261130
 POINTS = 5
 DELTAS = COUNTED.count(" ")
 WHOLE = [("user", "count"), ("assistant", COUNTED)]
-FIX = "fix the typo"
+FIX = "fix the typo slowly"
 
 
 async def rows(house: House, *tables: str) -> dict[str, int]:
@@ -37,14 +38,38 @@ async def said(client: Client, session_id: str) -> list[tuple[str, str]]:
     return [(message.role, message.content["plaintext"]) for message in kept.messages]
 
 
-async def hear(client: Client, session_id: str, message: Continuation, key: str) -> TurnEnd:
+@dataclass(frozen=True)
+class Interrupt:
+    """Kill the router once so many deltas were heard."""
+
+    router: Router
+    deltas: int
+
+
+async def hear(
+    client: Client,
+    session_id: str,
+    message: Continuation,
+    key: str,
+    interrupt: Interrupt | None = None,
+) -> TurnEnd:
+    """Send *message* and return how its turn ended."""
+    heard, last = 0, None
     async with client.stream_continue(session_id, message, key=key) as stream:
-        last = [event async for event in stream][-1]
+        async for last in stream:
+            heard += isinstance(last, TextDeltaEvent)
+            if interrupt is not None and heard == interrupt.deltas:
+                interrupt.router.kill()
     assert isinstance(last, TurnEnd)
     return last
 
 
-async def test_a_run_whose_router_was_killed_before_the_result_goes_on(
+def restart(router: Router) -> None:
+    router.kill()
+    router.start()
+
+
+async def test_the_same_continuation_finishes_a_run_whose_router_was_killed_around_it(
     house: House, open_router: Callable[[House], Router]
 ) -> None:
     router = open_router(house)
@@ -54,26 +79,30 @@ async def test_a_run_whose_router_was_killed_before_the_result_goes_on(
         turn = await client.execute(session.id, request(FIX))
         assert turn.status is Status.AWAITING_TOOL
         asked = turn.data["tool_requests"]
-        router.kill()
-        router.start()
+        restart(router)
         paused = (await client.session(session.id)).metadata["run"]
         assert paused["status"] == "awaiting_tool"
         assert paused["data"]["tool_requests"] == asked
-        result = done(asked)
-        ended = await hear(client, session.id, result, "the same key")
+        result, key = done(asked), "the same key"
+        with pytest.raises(Unreachable):
+            await hear(client, session.id, result, key, Interrupt(router, deltas=5))
+        router.start()
+        ended = await hear(client, session.id, result, key)
         assert ended.status is Status.COMPLETED
+        restart(router)
+        repeated = await hear(client, session.id, result, key)
+        assert repeated.data["message"] == ended.data["message"]
         assert await said(client, session.id) == [
             ("user", FIX),
             ("assistant", "I will mend it. "),
             ("tool", "written"),
-            ("assistant", "Mended."),
+            ("assistant", COUNTED),
         ]
-        trace = await client.trace(session.id, limit=200)
-        kinds = [event.event_type for event in trace]
+        kinds = [event.event_type for event in await client.trace(session.id, limit=200)]
         assert kinds.count("approval") == 1
         assert kinds.count("cost") == 2
     assert router.leave() == 0
-    # The user's words are the run's input and a message; a result lies with its call.
+    # A result lies with its call, so it is no row of its own.
     assert await rows(house, "session", "session_tool_call", "session_message") == {
         "session": 1,
         "session_tool_call": 1,
