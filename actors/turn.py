@@ -36,7 +36,7 @@ from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, f
 from smista.core.gates import PLAN, Gate, next_gate
 from smista.core.history import Call, Role
 from smista.core.identity import Identity
-from smista.core.intents import TaskIntent
+from smista.core.intents import Mode, TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
@@ -83,13 +83,15 @@ async def take_snapshot(
 ) -> Snapshot:
     """Return all that the next decision may read; asks the catalog, and nothing else."""
     request = draft.input.request
-    preferences = request.local_preferences
+    preferences, state = request.local_preferences, draft.state
     catalog = await parts.providers.catalog(
         credentials,
-        local_only=preferences.local_only or preferences.no_network,
+        local_only=preferences.local_only
+        or preferences.no_network
+        or request.policy.privacy.remote.mode is Mode.DENY
+        or state.run.barred is not None,
         deadline=parts.durations.catalog,
     )
-    state = draft.state
     return Snapshot(
         request=request,
         text=newest_text(state),

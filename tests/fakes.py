@@ -116,6 +116,10 @@ class FakeProviders:
     def __init__(self, *providers: ScriptedProvider, models: Iterable[ModelDescriptor]) -> None:
         self._providers = {p.descriptor.id: p for p in providers}
         self._catalog = Catalog(models=tuple(models))
+        self.asked: list[bool] = []  # each listing: was it for local models only?
+
+    def add(self, provider: ScriptedProvider) -> None:
+        self._providers[provider.descriptor.id] = provider
 
     def descriptors(self) -> tuple[ProviderDescriptor, ...]:
         return tuple(p.descriptor for p in self._providers.values())
@@ -127,6 +131,7 @@ class FakeProviders:
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
     ) -> Catalog:
         await trio.lowlevel.checkpoint()
+        self.asked.append(local_only)
         return self._catalog
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -21,6 +22,7 @@ from smista.core.messages import (
 )
 from smista.core.records import User
 from smista.core.request import ExecuteRequest
+from smista.ports.journal import Journal
 from smista.ports.sessions import Call, TurnReader
 from smista.storage.memory import MemoryJournal
 from tests.fakes import FakeProviders, ScriptedProvider, TickingClock, descriptor
@@ -50,11 +52,25 @@ def request(text: str = "tell me", **changes) -> ExecuteRequest:
 class House:
     """A directory with one session, and short words to speak to it."""
 
-    def __init__(self, directory: Directory, journal: MemoryJournal, session_id: str) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        journal: Journal,
+        session_id: str,
+        providers: FakeProviders,
+    ) -> None:
         self.directory = directory
         self.journal = journal
-        self.session_id = session_id
+        self.session_id = self.first = session_id
+        self.providers = providers
         self.user = USER
+
+    def provide(self, provider: ScriptedProvider) -> None:
+        self.providers.add(provider)
+
+    @staticmethod
+    def result(asked: dict[str, Any]) -> ToolResultEntry:
+        return result(asked["call_id"], decision="approved")
 
     async def tell(self, message) -> TurnReader:
         return await self.directory.tell(
@@ -87,15 +103,18 @@ async def open_house(
     models=(),
     durations: Durations | None = None,
     limits: Limits | None = None,
-    journal: MemoryJournal | None = None,
+    journal: Journal | None = None,
 ) -> AsyncGenerator[House]:
     journal = journal or MemoryJournal()
     clock = TickingClock()
     limits = limits or Limits()
     declared = [descriptor(p.descriptor.id, "m", local=p.descriptor.local) for p in providers]
+    if not declared:
+        declared = [descriptor("openai-compat:a", "m", local=True)]
+    registry = FakeProviders(*providers, models=[*declared, *models])
     parts = Parts(
         journal=journal,
-        providers=FakeProviders(*providers, models=[*declared, *models]),
+        providers=registry,
         slots=trio.CapacityLimiter(limits.concurrent_turns),
         clock=clock,
         durations=durations or Durations(),
@@ -106,7 +125,7 @@ async def open_house(
         await journal.add_user(User(id=USER, api_key_hash="x", created_at=now, updated_at=now))
     async with open_directory(parts) as directory:
         session = await directory.create(USER, title="t", scope=None, key_id=None)
-        yield House(directory, journal, session.id)
+        yield House(directory, journal, session.id, registry)
 
 
 async def hear(reader: TurnReader) -> list[Event]:
