@@ -162,7 +162,9 @@ async def open_house() -> AsyncGenerator[House]:
 @asynccontextmanager
 async def open_model(told: Told) -> AsyncGenerator[None]:
     command = [sys.executable, "-m", "bench.model"]
-    async with open_process(command, channel="stdout", heard=told.hear, env=environment()):
+    async with open_process(
+        command, channel="stdout", heard=told.hear, up_at="port", env=environment()
+    ):
         yield
 
 
@@ -174,7 +176,9 @@ async def open_router(place: Path, model_port: int) -> AsyncGenerator[tuple[int,
     command = [sys.executable, "-P", "-m", "smista", "start", "--foreground", "--config", str(file)]
     env = router_environment(place)
     said: list[str] = []
-    async with open_process(command, channel="stderr", heard=said.append, env=env) as process:
+    async with open_process(
+        command, channel="stderr", heard=said.append, up_at="router answers", env=env
+    ) as process:
         yield port, process.pid
 
 

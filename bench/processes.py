@@ -29,9 +29,10 @@ async def open_process(
     *,
     channel: Literal["stdout", "stderr"],
     heard: Callable[[str], None],
+    up_at: str,
     env: Mapping[str, str],
 ) -> AsyncGenerator[trio.Process]:
-    """Lend the process once it has said a line; *heard* gets every line of *channel*.
+    """Lend the process once a line begins with *up_at*; *heard* gets every line of *channel*.
 
     Leaving ends it, by force if need be. Raises NotUp.
     """
@@ -42,13 +43,12 @@ async def open_process(
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(run)
         lines = process.stdout if channel == "stdout" else process.stderr
-        up = trio.Event()
         if lines is None:
             raise TypeError("a piped channel has a stream")
-        nursery.start_soon(_listen, lines, heard, up)
+        up = False
         with trio.move_on_after(_UP):
-            await up.wait()
-        if process.returncode is not None or not up.is_set():
+            up = await nursery.start(_listen, lines, heard, up_at)
+        if not up:
             nursery.cancel_scope.cancel()
             raise NotUp(f"{' '.join(command)} did not come up")
         yield process
@@ -66,16 +66,24 @@ async def _end(process: trio.Process) -> None:
 
 
 async def _listen(
-    lines: trio.abc.ReceiveStream, heard: Callable[[str], None], up: trio.Event
+    lines: trio.abc.ReceiveStream,
+    heard: Callable[[str], None],
+    up_at: str,
+    *,
+    task_status: trio.TaskStatus[bool] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    rest = b""
+    """Hand lines on; started with True at *up_at*, with False if they end before it."""
+    rest, waiting = b"", True
     while piece := await lines.receive_some(_READ):
         *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            heard(line.decode("utf-8", "replace"))
-        if whole:
-            up.set()
-    up.set()
+        for raw in whole:
+            line = raw.decode("utf-8", "replace")
+            heard(line)
+            if waiting and line.startswith(up_at):
+                waiting = False
+                task_status.started(True)
+    if waiting:
+        task_status.started(False)
 
 
 def free_port() -> int:
