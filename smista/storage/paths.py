@@ -3,11 +3,14 @@
     <directory>/lock     held with flock while open; names the process
     <directory>/data/    the engine's files
     <directory>/clean    there after a clean stop only
+    <directory>/new/     a copy of the living rows, until it takes the place of data
+    <directory>/old/     what had that place before, until it is removed
 
 The engine itself has no lock: two processes on one path read each other's bytes.
 """
 
 import os
+import shutil
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -82,6 +85,39 @@ def _tighten_one(path: Path) -> None:
         path.chmod(stat.S_IMODE(found.st_mode) & ~_OURS_ONLY)
 
 
+def size(directory: Path) -> int:
+    """Return the bytes of the engine's files."""
+    return sum(path.lstat().st_size for path in (directory / "data").rglob("*") if path.is_file())
+
+
+def fresh(directory: Path) -> Path:
+    """Return where a copy of the engine's files is built."""
+    return directory / "new"
+
+
+def exchange(directory: Path) -> None:
+    """Put a finished copy in the place of the engine's files; nobody may have them open."""
+    new, data, old = fresh(directory), directory / "data", directory / "old"
+    for path in (*new.rglob("*"), new):
+        _sync(path)
+    data.rename(old)
+    _sync(directory)
+    new.rename(data)
+    _sync(directory)
+    shutil.rmtree(old)
+
+
+def settle(directory: Path) -> None:
+    """Undo or complete an exchange that was cut short; a copy that was not in place is removed."""
+    data, old = directory / "data", directory / "old"
+    if old.exists() and not data.exists():
+        old.rename(data)
+        _sync(directory)
+    for left in (fresh(directory), old):
+        if left.exists():
+            shutil.rmtree(left)
+
+
 def begin(directory: Path) -> bool:
     """Note that the store is in use; return False if its last stop was not clean."""
     mark = directory / "clean"
@@ -98,8 +134,8 @@ def finish(directory: Path) -> None:
     _sync(directory)
 
 
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

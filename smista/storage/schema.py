@@ -12,6 +12,8 @@ from smista.storage.bridge import Bridge
 from smista.storage.values import Ref
 
 VERSION: Final = Ref("schema_meta", "version")
+VACUUM: Final = Ref("schema_meta", "vacuum")
+"""There while something deleted still lies in the log."""
 
 RANGED: Final = (
     "session_message",
@@ -36,10 +38,11 @@ RANGED: Final = (
 KEYED: Final = ("session_run_input", "session_run_input_content", "session_run_state")
 """Tables with at most one row a session, under the session's own key."""
 
-_UNOWNED: Final = ("user", "auth_token", "session", "user_memory", "user_memory_content")
+UNOWNED: Final = ("user", "auth_token", "session", "user_memory", "user_memory_content")
+"""Tables with keys of their own."""
 
 TABLES: Final = (
-    *_UNOWNED,
+    *UNOWNED,
     *RANGED,
     *KEYED,
     "schema_meta",

@@ -3,6 +3,7 @@
 Knows the order of opening (lock, settings, engine, schema, repair) and nothing of what is stored.
 """
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +19,10 @@ from smista.storage.bridge import Bridge, Target
 from smista.storage.repair import probe, repair
 from smista.storage.rows import Unit
 from smista.storage.schema import migrate
+from smista.storage.vacuum import THRESHOLD, copied, due
 from smista.storage.writer import Statements, Writer
+
+_log = logging.getLogger("smista.storage")
 
 _CACHE: Final = "64MiB"
 
@@ -48,28 +52,56 @@ class Store:
 
 @asynccontextmanager
 async def open_directory_store(
-    directory: Path, target: Target, *, durable: bool
+    directory: Path, target: Target, *, durable: bool, vacuum_above: int = THRESHOLD
 ) -> AsyncGenerator[Store]:
-    """Open the embedded store in *directory*, this process's alone, mended and migrated."""
+    """Open the embedded store in *directory*, this process's alone, mended and migrated.
+
+    *vacuum_above*: bytes from which on a store that is mostly dead is copied.
+    """
     _set_engine_up(durable=durable)
     paths.prepare(directory)
     with paths.held(directory):
+        paths.settle(directory)
         clean = paths.begin(directory)
-        bridge = Bridge(target)
-        with _private_files():
-            await bridge.open()
-        writer, ready = Writer(bridge, partial(_mend, bridge)), False
+        with _closed_to_others(directory):
+            bridge = await _open_ready(target, clean=clean)
+            if await due(bridge, directory, threshold=vacuum_above):
+                bridge = await _vacuumed(bridge, target, directory)
+        writer = Writer(bridge, partial(_mend, bridge))
         try:
-            await _ready(bridge, clean=clean)
-            ready = True
-            paths.tighten(directory)
             async with _served(bridge, writer) as store:
                 yield store
         finally:
             await bridge.close()
             paths.tighten(directory)
-            if ready and not writer.broken:
+            if not writer.broken:
                 paths.finish(directory)
+
+
+async def _open_ready(target: Target, *, clean: bool) -> Bridge:
+    bridge = Bridge(target)
+    await bridge.open()
+    try:
+        await _ready(bridge, clean=clean)
+    except BaseException:
+        await bridge.close()
+        raise
+    return bridge
+
+
+async def _vacuumed(bridge: Bridge, target: Target, directory: Path) -> Bridge:
+    """Give space back, and return the store opened anew; *bridge* is closed in any case."""
+    try:
+        done = await copied(bridge, target, directory)
+    finally:
+        await bridge.close()
+    if done:
+        try:
+            paths.exchange(directory)
+        except OSError as error:
+            _log.warning("the store keeps its size: %s", error)
+    paths.settle(directory)
+    return await _open_ready(target, clean=True)
 
 
 @asynccontextmanager
@@ -123,10 +155,11 @@ def _set_engine_up(*, durable: bool) -> None:
 
 
 @contextmanager
-def _private_files() -> Generator[None]:
+def _closed_to_others(directory: Path) -> Generator[None]:
     # The engine makes its files with the process's umask.
     old = os.umask(0o077)
     try:
         yield
     finally:
         os.umask(old)
+        paths.tighten(directory)

@@ -21,9 +21,10 @@ from smista.storage import rows, states
 from smista.storage.bridge import Login, Target
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
-from smista.storage.schema import KEYED, RANGED
+from smista.storage.schema import KEYED, RANGED, VACUUM
 from smista.storage.store import Store, open_directory_store, open_plain_store
 from smista.storage.turns import turn_unit
+from smista.storage.vacuum import THRESHOLD
 from smista.storage.values import LAST, Ref, clean, clean_text
 
 # Positions known only inside: one round trip reads the counters and what they count. A range over
@@ -94,6 +95,7 @@ _DELETE: Final = ";".join(
     (
         *(f"DELETE {table}:[$s, NONE]..[$s, []] RETURN NONE" for table in RANGED),
         "DELETE $keyed RETURN NONE",
+        "UPSERT $vacuum CONTENT { wanted: true } RETURN NONE",
         "DELETE $owner RETURN NONE",
     )
 )
@@ -164,6 +166,7 @@ class SurrealJournal:
             keyed=[Ref(table, session.key) for table in KEYED],
             s=session.key,
             owner=session,
+            vacuum=VACUUM,
         )
 
     async def load(
@@ -282,12 +285,15 @@ async def open_surreal(
     database: str = "local",
     durable: bool = True,
     login: Login | None = None,
+    vacuum_above: int = THRESHOLD,
 ) -> AsyncGenerator[SurrealJournal]:
     """Open the journal at *target*: `mem://`, a directory, or `ws://host:port/rpc`.
 
     *durable*: an acknowledged write is on the disk; else the system may still hold it. It is
-    settled by the first directory a process opens. Raises StorageUnavailable if the directory is
-    held by another process or the server is out of reach, StorageError if it is not ours to use.
+    settled by the first directory a process opens. *vacuum_above*: bytes from which on a directory
+    whose rows are mostly dead is copied when it is opened. Raises StorageUnavailable if the
+    directory is held by another process or the server is out of reach, StorageError if it is not
+    ours to use.
     """
     if target.startswith(("mem://", "ws://", "wss://")):
         place = Target(url=target, namespace=namespace, database=database, login=login)
@@ -299,5 +305,7 @@ async def open_surreal(
     directory = _absolute(target)
     url = f"surrealkv://{directory / 'data'}"
     place = Target(url=url, namespace=namespace, database=database)
-    async with open_directory_store(directory, place, durable=durable) as store:
+    async with open_directory_store(
+        directory, place, durable=durable, vacuum_above=vacuum_above
+    ) as store:
         yield SurrealJournal(store)

@@ -1,0 +1,126 @@
+"""Gives space back: copies the living rows of an embedded store into a new directory.
+
+The engine's log only grows, all of it is read at each start, and what was deleted stays in it. So
+a store that is mostly dead, or that a session was deleted from, is copied when it is opened.
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from smista.core.errors import StorageError
+from smista.storage import codec, paths
+from smista.storage.bridge import Bridge, Target
+from smista.storage.rows import Row
+from smista.storage.schema import KEYED, RANGED, UNOWNED, VACUUM, migrate
+from smista.storage.values import Key, Ref
+
+_log = logging.getLogger("smista.storage")
+
+THRESHOLD: Final = 256 * 2**20
+_PAGE: Final = 64
+_SAMPLE: Final = 200
+_OVERHEAD: Final = 200  # bytes of the log for a row beyond its values
+
+
+async def due(bridge: Bridge, directory: Path, *, threshold: int) -> bool:
+    """Say if the open store in *directory* is to be copied."""
+    size = paths.size(directory)
+    (marks,) = await bridge.query("SELECT * FROM $mark", {"mark": VACUUM})
+    if not marks and (size <= threshold or 2 * await _living(bridge) >= size):
+        return False
+    if shutil.disk_usage(directory).free < size:
+        _log.warning("the store keeps its size of %d bytes: no space for a copy", size)
+        return False
+    return True
+
+
+async def _living(bridge: Bridge) -> float:
+    """Return about how many bytes the living rows take."""
+    total = 0.0
+    for table in (*UNOWNED, *RANGED, *KEYED):
+        text = f"SELECT count() FROM {table} GROUP ALL; SELECT * FROM {table} LIMIT $some"
+        counted, sample = await bridge.query(text, {"some": _SAMPLE})
+        if sample:
+            mean = len(codec.encode("", {"rows": sample})) / len(sample)
+            total += counted[0]["count"] * (mean + _OVERHEAD)
+    return total
+
+
+async def copied(bridge: Bridge, target: Target, directory: Path) -> bool:
+    """Copy the living rows of *bridge* to paths.fresh(*directory*); False if it failed.
+
+    Rows of sessions that do not exist are left behind.
+    """
+    fresh = Bridge(replace(target, url=f"surrealkv://{paths.fresh(directory)}"))
+    before = paths.size(directory)
+    try:
+        await fresh.open()
+        try:
+            await migrate(fresh)
+            rows = await _Copy(bridge, fresh).run()
+            await _verify(fresh, rows)
+        finally:
+            await fresh.close()
+    except StorageError as error:
+        _log.warning("the store keeps its size of %d bytes: %s", before, error)
+        return False
+    _log.info("copied %d living rows; the store had %d bytes", sum(rows.values()), before)
+    return True
+
+
+class _Copy:
+    """One copy under way; *run* returns how many rows each table got."""
+
+    def __init__(self, source: Bridge, fresh: Bridge) -> None:
+        self._source = source
+        self._fresh = fresh
+        self._copied: dict[str, int] = {}
+
+    async def run(self) -> dict[str, int]:
+        for table in UNOWNED:
+            (addresses,) = await self._source.query(f"SELECT VALUE id FROM {table}", {})
+            await self._named(table, addresses)
+        (sessions,) = await self._source.query("SELECT VALUE id FROM session", {})
+        for table in KEYED:
+            await self._named(table, [Ref(table, session.key) for session in sessions])
+        keys = {session.key for session in sessions}
+        for table in RANGED:
+            await self._ranged(table, keys)
+        return self._copied
+
+    async def _named(self, table: str, addresses: Sequence[Ref]) -> None:
+        for start in range(0, len(addresses), _PAGE):
+            some = {"some": addresses[start : start + _PAGE]}
+            (rows,) = await self._source.query("SELECT * FROM $some", some)
+            await self._insert(table, rows)
+
+    async def _ranged(self, table: str, sessions: Set[Key]) -> None:
+        """Copy a table of [session, …] keys, each page from behind the last key of the one before.
+
+        NONE sorts before every key and [] behind.
+        """
+        begin, values = "[NONE, NONE]", dict[str, Any]()
+        while True:
+            text = f"SELECT * FROM {table}:{begin}..[[], NONE] LIMIT {_PAGE}"
+            (page,) = await self._source.query(text, values)
+            await self._insert(table, [row for row in page if row["id"].key[0] in sessions])
+            if len(page) < _PAGE:
+                return
+            values = {f"k{n}": part for n, part in enumerate(page[-1]["id"].key)}
+            begin = f"[{', '.join(f'${name}' for name in values)}]>"
+
+    async def _insert(self, table: str, rows: Sequence[Row]) -> None:
+        if rows:
+            await self._fresh.query(f"INSERT INTO {table} $rows RETURN NONE", {"rows": rows})
+            self._copied[table] = self._copied.get(table, 0) + len(rows)
+
+
+async def _verify(fresh: Bridge, copied: dict[str, int]) -> None:
+    for table, rows in copied.items():
+        (counted,) = await fresh.query(f"SELECT count() FROM {table} GROUP ALL", {})
+        if counted[0]["count"] != rows:
+            raise StorageError(f"the copy of {table} is not whole; the store is left as it is")
