@@ -83,12 +83,13 @@ class _Register:
         self._paths: dict[str, int] = {}
         self._texts: dict[str, int] = {}
         self._said: dict[str, int] = {}
+        self._moved: dict[int, int] = {}
 
     def twins(self, text: str, path: str, *, said: bool) -> set[int]:
         tables = [(self._texts, text)]
         if not said:
             tables += [(self._said, text), (self._paths, path)]
-        return {table[key] for table, key in tables if key in table}
+        return {self._home(table[key]) for table, key in tables if key in table}
 
     def file(self, text: str, path: str, slot: int, *, said: bool) -> None:
         if text:
@@ -97,8 +98,16 @@ class _Register:
             self._paths[path] = slot
 
     def move(self, slots: set[int], home: int) -> None:
-        for table in (self._paths, self._texts, self._said):
-            table |= {key: home for key, slot in table.items() if slot in slots}
+        # Noted once and followed later: to rewrite the tables would cost all that is in them.
+        self._moved |= dict.fromkeys(slots - {home}, home)
+
+    def _home(self, slot: int) -> int:
+        home = slot
+        while home in self._moved:
+            home = self._moved[home]
+        if home != slot:
+            self._moved[slot] = home
+        return home
 
 
 def _merge_path(candidate: Candidate, root: str) -> str:
