@@ -95,8 +95,13 @@ def _request(rules: int, files: int) -> ExecuteRequest:
             "local_preferences": {"auto_apply": False, "local_only": False, "no_network": False},
             "attachments": {
                 "files": [
-                    {"path": p, "content": "x = 1\n" * 50, "content_hash": p, "required": False}
-                    for p in paths
+                    {
+                        "path": path,
+                        "content": f"# {path}\n" + "x = 1\n" * 50,
+                        "content_hash": path,
+                        "required": False,
+                    }
+                    for path in paths
                 ],
                 "instructions": [{"source": "AGENTS.md", "content": "Be brief."}],
             },

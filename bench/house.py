@@ -175,11 +175,14 @@ async def open_router(place: Path, model_port: int) -> AsyncGenerator[tuple[int,
     file = settings_file(place, port, model_port)
     command = [sys.executable, "-P", "-m", "smista", "start", "--foreground", "--config", str(file)]
     env = router_environment(place)
-    said: list[str] = []
     async with open_process(
-        command, channel="stderr", heard=said.append, up_at="router answers", env=env
+        command, channel="stderr", heard=_drop, up_at="router answers", env=env
     ) as process:
         yield port, process.pid
+
+
+def _drop(line: str) -> None:
+    """Forget *line*: the router's log is read so that it never waits for us, and for no more."""
 
 
 def settings_file(place: Path, port: int, model_port: int) -> Path:
