@@ -103,6 +103,7 @@ class MemoryJournal:
             run=run,
             input=self._rows.get(ref("session_run_input", session.id)),
             input_content=self._rows.get(ref("session_run_input_content", session.id)),
+            first=first,
             messages=self._span("session_message", session.id, first, end),
             contents=self._span("session_message_content", session.id, first, end),
             references=self._span("session_context_reference", session.id, *references),

@@ -37,12 +37,14 @@ MOST_ANSWERED: Final = 1_000
 class StoredState:
     """The rows of one session as they were read; *contents* match *messages* one to one.
 
+    *first* is the position of the first message, and that of the session's first one is 0.
     *plan* is the newest plan, *answered* all answers that are there, *disclosed* the targets.
     """
 
     run: Row | None
     input: Row | None
     input_content: Row | None
+    first: int
     messages: Sequence[Row]
     contents: Sequence[Row]
     references: Sequence[Row]
@@ -83,10 +85,9 @@ def messages_from(stored: StoredState) -> tuple[Message, ...]:
     """Return the user and assistant messages, cut so that they begin with a whole exchange."""
     pairs = zip(stored.messages, stored.contents, strict=True)
     messages = [_message_from(base, content) for base, content in pairs]
-    whole = not stored.messages or stored.messages[0]["id"].key[1] == 0
     # A note stands in the middle of what it comments on.
     users = (n for n, m in enumerate(messages) if m.role is Role.USER and not m.note)
-    return tuple(messages if whole else messages[next(users, 0) :])
+    return tuple(messages if stored.first == 0 else messages[next(users, 0) :])
 
 
 def _message_from(base: Row, content: Row) -> Message:

@@ -40,8 +40,8 @@ LET $plan_id = $plan.uuid;
 RETURN $run;
 SELECT * FROM ONLY $input;
 SELECT * FROM ONLY $input_content;
-SELECT id, uuid, role, provider, model, run_id, format, restricted, interrupted
-    FROM session_message:[$s, $first]..[$s, $end];
+RETURN $first;
+SELECT * OMIT id, session, user, created_at FROM session_message:[$s, $first]..[$s, $end];
 SELECT content FROM session_message_content:[$s, $first]..[$s, $end];
 SELECT items FROM session_context_reference:[$s, $from]..[$s, $to];
 RETURN $plan;
@@ -53,9 +53,9 @@ SELECT id, route, key, digest, outcome, created_at FROM idempotency_record:[$s, 
 _LETS: Final = 7
 
 _CALLS: Final = """
-SELECT * FROM $calls;
+SELECT * OMIT session, user FROM $calls;
 SELECT * FROM $contents;
-SELECT * FROM $diffs;
+SELECT * OMIT session, user FROM $diffs;
 SELECT * FROM $bodies;
 """
 _FORGET: Final = "DELETE $stale RETURN NONE"
@@ -239,12 +239,13 @@ class SurrealJournal:
 
 
 def _stored_state(results: Sequence[Any]) -> states.StoredState:
-    run, given, content, said, contents, references, *others = results
+    run, given, content, first, said, contents, references, *others = results
     plan, plan_content, disclosed, answered = others
     return states.StoredState(
         run=run,
         input=given,
         input_content=content,
+        first=first,
         messages=said,
         contents=contents,
         references=references,

@@ -21,7 +21,7 @@ from smista.storage.values import Key, Ref
 _log = logging.getLogger("smista.storage")
 
 THRESHOLD: Final = 256 * 2**20
-_PAGE: Final = 64
+_PAGE: Final = 128
 _SAMPLE: Final = 200
 _OVERHEAD: Final = 200  # bytes of the log for a row beyond its values
 
