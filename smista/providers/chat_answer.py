@@ -1,155 +1,20 @@
-"""The bytes of one Chat Completions answer → events: event stream or JSON, whatever was asked.
+"""The Decoder of Chat Completions: event stream or JSON, whatever was asked."""
 
-It looks at what comes, not at the content type: servers mislabel both.
-"""
-
-from typing import Any, Final
-
-from smista.core.errors import ProviderError
-from smista.core.stream import StreamEvent
+from smista.providers.answer import Answer
 from smista.providers.chat_turn import ChatTurn
-from smista.providers.faults import bad_stream, not_an_api
-from smista.providers.json_values import BadJson, TooDeep, is_object, items, parse_json
 from smista.providers.masking import Mask
-from smista.providers.sse import Frame, SseReader
+from smista.providers.sse import SseReader
 from smista.providers.wire import Caps, WireRequest
 
-_SPACE: Final = b" \t\r\n"
-_DONE: Final = "[DONE]"
 
-
-class ChatAnswer:
-    """The Decoder of Chat Completions."""
+class ChatAnswer(Answer):
+    """Server-sent events, understood by a ChatTurn."""
 
     def __init__(self, *, provider: str, request: WireRequest, caps: Caps, mask: Mask) -> None:
-        self._provider = provider
-        self._request = request
-        self._caps = caps
-        self._events = SseReader(limit=caps.line_bytes)
-        self._turn = ChatTurn(provider=provider, calls=caps.calls, mask=mask)
-        self._body: bytearray | None = None
-        self._head = b""
-        self._sniffed = False
-        self._size = 0
-        self.done = False
-        self.fault: ProviderError | None = None
-        self.beats = 0
-
-    def feed(self, data: bytes) -> list[StreamEvent]:
-        if self.done or self.fault is not None:
-            return []
-        self._size += len(data)
-        if self._size > self._caps.answer_bytes:
-            return self._fail(self._too_big("the answer"))
-        if not self._sniffed:
-            data = self._sniff(data)
-        if self._body is not None:
-            return self._collect(data)
-        return self._frames(self._events.feed(data)) if self._sniffed and not self.fault else []
-
-    def close(self) -> list[StreamEvent]:
-        """Take notice of the end of bytes: the answer is complete, or it is truncated."""
-        if self.done or self.fault is not None:
-            return []
-        if self._body is not None:
-            return self._whole(bytes(self._body))
-        events = self._frames([f for f in self._events.close() if self._is_whole(f)])
-        if self.done or self.fault is not None:
-            return events
-        return [*events, *self._end(explicit=False)]
-
-    def _sniff(self, data: bytes) -> bytes:
-        """Hold blank bytes back until one tells what kind of body this is; return them all."""
-        self._head += data
-        start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1]
-        if not start or b"\xef\xbb\xbf".startswith(self._head):
-            # Blank lines before a JSON body are a sign of life, in a stream they are none.
-            self.beats += 0 if self._request.stream else 1
-            self._head = self._head[:3] + self._head[3:].strip(_SPACE)
-            return b""
-        self._sniffed = True
-        if start in b"{[":
-            self._body = bytearray()
-        elif start == b"<":
-            self.fault = not_an_api(self._provider, self._request.url, "200 with a web page", 200)
-        held, self._head = self._head, b""
-        return held
-
-    def _collect(self, data: bytes) -> list[StreamEvent]:
-        body = self._body if self._body is not None else bytearray()
-        body += data
-        self.beats += 1
-        if len(body) > self._caps.line_bytes:
-            return self._fail(self._too_big("the answer"))
-        return []
-
-    def _whole(self, body: bytes) -> list[StreamEvent]:
-        try:
-            value = parse_json(body.removeprefix(b"\xef\xbb\xbf"), depth=self._caps.depth)
-        except TooDeep as error:
-            return self._fail(bad_stream(self._provider, "bad_frame", str(error)))
-        except BadJson as error:
-            return self._fail(bad_stream(self._provider, "truncated_stream", str(error)))
-        if not is_object(value):
-            what = "the answer is JSON, but no object"
-            return self._fail(bad_stream(self._provider, "bad_frame", what))
-        said = self._chunk(value, "")
-        return said if self.fault else [*said, *self._end(explicit=True)]
-
-    def _frames(self, frames: list[Frame]) -> list[StreamEvent]:
-        events: list[StreamEvent] = []
-        for frame in frames:
-            events += self._frame(frame)
-            if self.done or self.fault is not None:
-                return events
-        return [*events, *self._fail(self._too_big("a line"))] if self._events.overflow else events
-
-    def _frame(self, frame: Frame) -> list[StreamEvent]:
-        data = frame.data.strip()
-        if data == _DONE:
-            return self._end(explicit=True)
-        if not data:
-            return []
-        try:
-            value = parse_json(data, depth=self._caps.depth)
-        except BadJson as error:
-            return self._fail(bad_stream(self._provider, "bad_frame", str(error)))
-        if value is None:
-            return []
-        if is_object(value):
-            return self._chunk(value, frame.event)
-        what = "an event is JSON, but no object"
-        return self._fail(bad_stream(self._provider, "bad_frame", what))
-
-    def _chunk(self, value: dict[str, Any], event: str) -> list[StreamEvent]:
-        try:
-            events = self._turn.read(value, event=event)
-        except ProviderError as error:
-            return self._fail(error)
-        self.beats += bool(items(value.get("choices")) or value.get("usage"))
-        return events
-
-    def _end(self, *, explicit: bool) -> list[StreamEvent]:
-        try:
-            events = self._turn.end(explicit=explicit)
-        except ProviderError as error:
-            return self._fail(error)
-        self.done = True
-        return events
-
-    def _fail(self, error: ProviderError) -> list[StreamEvent]:
-        """Note the fault; what the server has counted so far is still billed."""
-        self.fault = error
-        return self._turn.usage()
-
-    def _is_whole(self, frame: Frame) -> bool:
-        if frame.data.strip() == _DONE:
-            return True
-        try:
-            parse_json(frame.data, depth=self._caps.depth)
-        except BadJson:
-            return False
-        return True
-
-    def _too_big(self, what: str) -> ProviderError:
-        return bad_stream(self._provider, "too_large", f"{what} is larger than we accept")
+        super().__init__(
+            provider=provider,
+            request=request,
+            caps=caps,
+            turn=ChatTurn(provider=provider, calls=caps.calls, mask=mask),
+            frames=SseReader(limit=caps.line_bytes),
+        )
