@@ -4,12 +4,13 @@ All query text of the journal is here, and every value in it is bound.
 """
 
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Sequence, Set
 from contextlib import asynccontextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 from smista.core.errors import StorageError
 from smista.core.gates import DISCLOSURE
@@ -52,12 +53,11 @@ SELECT id, route, key, digest, outcome, created_at FROM idempotency_record:[$s, 
 """
 _LETS: Final = 7
 
-_CALLS: Final = """
-SELECT * OMIT session, user FROM $calls;
-SELECT * FROM $contents;
-SELECT * OMIT session, user FROM $diffs;
-SELECT * FROM $bodies;
-"""
+# Ids sort by time, so hardly a call lies between those of the newest messages and is not theirs.
+_CALLS: Final = ";".join(
+    f"SELECT * OMIT session, user FROM {table}:[$s, $from]..=[$s, $to]"
+    for table in states.CALL_TABLES.values()
+)
 _FORGET: Final = "DELETE $stale RETURN NONE"
 
 _SESSIONS: Final = """
@@ -196,13 +196,15 @@ class SurrealJournal:
         named = states.named_calls(messages)
         if not named:
             return states.StoredCalls(calls={}, contents={}, diffs={}, bodies={})
-        wanted = {
-            name: [rows.within(table, session.id, call) for call in named]
-            for name, table in states.CALL_TABLES.items()
-        }
-        found = await self._store.read(_CALLS, **wanted)
+        keys = {key(call) for call in named}
+        begin, end = _bounds(keys)
+        found = await self._store.read(_CALLS, **{"s": key(session.id), "from": begin, "to": end})
+        theirs = [[row for row in each if row["id"].key[1] in keys] for each in found]
         return states.StoredCalls(
-            **{name: states.by_key(each) for name, each in zip(wanted, found, strict=True)}
+            **{
+                name: states.by_key(each)
+                for name, each in zip(states.CALL_TABLES, theirs, strict=True)
+            }
         )
 
     async def record_turn(self, record: TurnRecord) -> None:
@@ -236,6 +238,13 @@ class SurrealJournal:
     async def _row(self, address: Ref) -> Row | None:
         (found,) = await self._store.read("SELECT * FROM $row", row=address)
         return found[0] if found else None
+
+
+def _bounds(keys: Set[UUID | str]) -> tuple[Any, Any]:
+    """Return a first and a last key with all of *keys* between them."""
+    times = [each for each in keys if isinstance(each, UUID)]
+    # Other text than ids is in no order of time: then all keys there are.
+    return (min(times), max(times)) if len(times) == len(keys) else (None, [])
 
 
 def _stored_state(results: Sequence[Any]) -> states.StoredState:

@@ -5,11 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from smista.core.phase import AwaitingApproval
-from smista.core.records import (
-    PlanStatus,
-    RunState,
-)
-from smista.core.secret import Sealed
+from smista.core.records import CallStatus, PlanStatus, RunState, ToolCallRecord
+from smista.core.secret import Plain, Sealed
 from smista.core.totals import Totals
 from smista.ports.journal import Journal
 from tests.contract.builders import (
@@ -17,6 +14,7 @@ from tests.contract.builders import (
     ENVELOPE,
     answer,
     approval,
+    calling,
     full_turn,
     id_of,
     new_session,
@@ -147,3 +145,28 @@ async def test_notes_are_told_as_notes_and_no_exchange_begins_with_one(journal: 
     assert [m.restricted for m in loaded] == [True, False, False, False, False]
     assert [m.interrupted for m in loaded] == [False, True, False, False, False]
     assert [m.text for m in (await journal.load(session, messages=3)).messages] == ["thanks"]
+
+
+async def test_calls_are_found_whatever_their_ids_look_like(journal: Journal) -> None:
+    session = await new_session(journal)
+    named = ("call_1", id_of(301), "zz", id_of(303))
+    calls = tuple(
+        ToolCallRecord(
+            id=call,
+            tool_name="bash",
+            status=CallStatus.COMPLETED,
+            arguments=Plain("{}"),
+            created_at=AT,
+            result=Plain(f"result of {call}"),
+        )
+        for call in (*named, id_of(302), "other")
+    )
+    messages = (said(0, "user", "go"), calling(1, "", *named))
+    await journal.record_turn(turn(session, messages=messages, tool_calls=calls))
+    state = await journal.load(session)
+    assert set(state.calls) == set(named)
+    assert [m.text for m in state.messages[2:]] == [f"result of {call}" for call in named]
+
+    messages = (said(0, "user", "go"), calling(1, "", id_of(301), id_of(303)))
+    await journal.record_turn(turn(session, messages=messages))
+    assert set((await journal.load(session)).calls) == {id_of(301), id_of(303)}

@@ -11,7 +11,7 @@ from smista.core.errors import StorageError, StorageUnavailable
 from smista.storage.bridge import LogFailed, RowExists
 from smista.storage.rows import Unit
 from smista.storage.values import Ref
-from smista.storage.writer import MOST_UNITS, Statements, Writer
+from smista.storage.writer import MOST_UNITS, MOST_WAITING, Statements, Writer
 
 
 class ScriptedEngine:
@@ -138,6 +138,47 @@ async def test_statements_commit_by_themselves_and_in_their_turn(nursery: trio.N
     await wait_all_tasks_blocked()
     writer.close()
     assert ["X" in text for text, _ in engine.taken] == [False, False, True, False]
+
+
+async def test_nobody_waits_for_what_is_offered_and_the_log_tells_of_its_failure(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = ScriptedEngine(bad=StorageError("no such luck"))
+    writer = start(nursery, engine)
+    for name in ("good", "bad"):
+        writer.offer(Statements(text="TIDY", values={name: Ref("t", name)}))
+    await writer.write(unit("a"))
+    writer.close()
+    assert [keys for _, keys in engine.taken] == [{"good"}, {"a"}]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the store could not be tidied up: no such luck"
+    ]
+    writer.offer(Statements(text="TIDY", values={}))
+    assert len(engine.taken) == 2
+
+
+async def test_without_room_for_it_what_is_offered_is_left_undone() -> None:
+    engine = ScriptedEngine()
+    writer = Writer(engine, Mending(engine))
+    for _ in range(MOST_WAITING + 5):
+        writer.offer(Statements(text="TIDY", values={}))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(writer.serve)
+        writer.close()
+    assert len(engine.taken) == MOST_WAITING
+
+
+async def test_what_is_dropped_goes_before_the_row_that_makes_a_unit_exist(
+    nursery: trio.Nursery,
+) -> None:
+    engine = ScriptedEngine()
+    writer = start(nursery, engine)
+    puts = ({"id": Ref("t", "over")}, {"id": Ref("run", "last")})
+    await writer.write(Unit(puts=puts, drops=[Ref("t", "old")]))
+    writer.close()
+    ((text, keys),) = engine.taken
+    assert text.index("UPSERT") < text.index("DELETE") < text.rindex("UPSERT")
+    assert keys == {"over", "old", "last"}
 
 
 async def test_after_a_log_fault_the_store_is_mended_and_goes_on(nursery: trio.Nursery) -> None:
