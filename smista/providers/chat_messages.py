@@ -42,18 +42,20 @@ def chat_messages(prompt: Prompt, *, provider: str, system_role: bool) -> list[d
     return _with_preamble(prompt.system, said, system_role=system_role)
 
 
-def wire_ids(messages: Iterable[Message], *, provider: str) -> dict[str, str]:
+def wire_ids(
+    messages: Iterable[Message], *, provider: str, safe: re.Pattern[str] = _SAFE_ID
+) -> dict[str, str]:
     """Return call id → id on the wire; equal histories give equal ids.
 
-    A provider sees its own ids again, if they are well-formed and unique; the calls of others
-    get an id that every server accepts.
+    A provider sees its own ids again, if they are *safe* and unique; the calls of others get an
+    id that every server accepts.
     """
     ids: dict[str, str] = {}
     taken: set[str] = set()
     for message in messages:
         for call in message.calls:
             own = message.provider == provider and call.provider_call_id not in taken
-            kept = own and _SAFE_ID.fullmatch(call.provider_call_id) is not None
+            kept = own and safe.fullmatch(call.provider_call_id) is not None
             ids[call.call_id] = call.provider_call_id if kept else _made_id(call.call_id, taken)
             taken.add(ids[call.call_id])
     return ids
@@ -93,11 +95,11 @@ def _with_preamble(
 def _user(text: str, images: tuple[Image, ...]) -> dict[str, Any]:
     if not images:
         return {"role": "user", "content": text}
-    parts = [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in images]
+    parts = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
     return {"role": "user", "content": [{"type": "text", "text": text}, *parts]}
 
 
-def _data_url(image: Image) -> str:
+def data_url(image: Image) -> str:
     return f"data:{image.media_type};base64,{image.data}"
 
 
@@ -113,17 +115,19 @@ def _assistant(
 
 
 def _call(call: Call, wire_id: str) -> dict[str, Any]:
-    function = {"name": tool_name(call.name), "arguments": _arguments(call.arguments)}
+    function = {"name": tool_name(call.name), "arguments": arguments_text(call.arguments)}
     return {"id": wire_id, "type": "function", "function": function}
 
 
 def _result(call: Call, ids: Mapping[str, str], results: Mapping[str, Message]) -> dict[str, Any]:
-    result = results.get(call.call_id)
-    content = _INTERRUPTED if result is None else _result_text(result)
+    content = result_text(results.get(call.call_id))
     return {"role": "tool", "tool_call_id": ids[call.call_id], "content": content}
 
 
-def _result_text(result: Message) -> str:
+def result_text(result: Message | None) -> str:
+    """Return what a model reads of *result*; None: the call was never answered."""
+    if result is None:
+        return _INTERRUPTED
     # The format has no mark for a failed call, so the text has to say it.
     marked = not result.is_error or result.text.lower().startswith(_ERROR.strip(": ").lower())
     return result.text if marked else _ERROR + result.text
@@ -134,7 +138,7 @@ def tool_name(name: str) -> str:
     return _UNSAFE_NAME.sub("_", name)[:64] or "unnamed"
 
 
-def _arguments(written: str) -> str:
+def arguments_text(written: str) -> str:
     """Return arguments as a JSON object: servers parse them, and some fail at anything else."""
     try:
         value = parse_json(written or "{}", depth=_DEPTH)

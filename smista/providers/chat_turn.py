@@ -50,21 +50,15 @@ class ChatTurn:
     def is_beat(self, chunk: dict[str, Any]) -> bool:
         return bool(items(chunk.get("choices")) or chunk.get("usage"))
 
-    ended = False
-    """Usage may follow the finish reason, so only the server's end mark ends a turn."""
-
-    def is_life(self, value: dict[str, Any]) -> bool:
-        return bool(items(value.get("choices")) or value.get("usage"))
-
-    def read(self, value: dict[str, Any], *, event: str = "") -> list[StreamEvent]:
+    def read(self, chunk: dict[str, Any], *, event: str = "") -> list[StreamEvent]:
         """Take one chunk. Raises ProviderError for an error object."""
-        self._complain(value, event)
-        self._model = self._model or text(value.get("model"))
-        choice = _first_choice(value)
+        self._complain(chunk, event)
+        self._model = self._model or text(chunk.get("model"))
+        choice = _first_choice(chunk)
         self._finish = text(member(choice, "finish_reason")) or self._finish
         # Usage may come without any choice, after the finish reason; that report is the last.
         final = choice is None or bool(self._finish)
-        if counted := is_object(usage := value.get("usage")):
+        if counted := is_object(usage := chunk.get("usage")):
             self._usage.read(usage, final=final)
         if choice is None:
             return []

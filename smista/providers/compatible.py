@@ -6,15 +6,14 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
-from smista.core.errors import ProviderError, ProviderFailure
+from smista.core.errors import ProviderError
 from smista.core.intents import Effort
 from smista.core.model_ref import Capabilities
 from smista.core.prompt import Prompt, Tool
 from smista.providers.chat_answer import ChatAnswer
 from smista.providers.chat_messages import chat_messages, tool_name
-from smista.providers.faults import classify, not_an_api, read_complaint
-from smista.providers.json_values import BadJson, parse_json
 from smista.providers.masking import Mask
+from smista.providers.rejections import rejection
 from smista.providers.wire import Caps, WireRequest
 
 _ACCEPT: Final = {
@@ -64,13 +63,7 @@ class Compatible:
         return ChatAnswer(provider=self._provider, request=request, caps=self._caps, mask=mask)
 
     def failure(self, status: int, body: bytes, mask: Mask) -> ProviderError:
-        if 300 <= status < 400:
-            return self._redirected(status)
-        complaint = read_complaint(self._provider, status, self._said(body), mask)
-        error = classify(complaint)
-        if status in (404, 405) and isinstance(error, ProviderFailure):
-            return not_an_api(self._provider, self._url, f"{status} ({complaint.message})", status)
-        return error
+        return rejection(self._provider, self._url, status, body, mask, depth=self._caps.depth)
 
     def _body(self, prompt: Prompt, able: Capabilities) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -89,24 +82,6 @@ class Compatible:
         if prompt.effort is not None and able.reasoning:
             body["reasoning_effort"] = _EFFORTS[prompt.effort]
         return body
-
-    def _said(self, body: bytes) -> Any:
-        """Return the error object of *body*, or its text if it is short and for people."""
-        try:
-            return parse_json(body, depth=self._caps.depth)
-        except BadJson:
-            page = body.lstrip().startswith(b"<")
-            return "a web page" if page else body.decode("utf-8", "replace").strip()
-
-    def _redirected(self, status: int) -> ProviderError:
-        return ProviderFailure(
-            f"{self._url} answered {status}, a redirect; smista follows none, so that no key or"
-            f" prompt goes where nobody sent it. Set base_url of {self._provider} to the final"
-            " address",
-            kind="redirect",
-            provider=self._provider,
-            status=status,
-        )
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

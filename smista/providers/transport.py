@@ -181,7 +181,9 @@ class WireProvider:
         error = self._dialect.failure(response.status_code, said, mask)
         if error.retryable:
             wait = response.headers.get("retry-after")
-            error.retry_after = retry_after(wait, now=datetime.now(UTC))
+            asked = retry_after(wait, now=datetime.now(UTC))
+            # Without the header, what the body asked for holds.
+            error.retry_after = error.retry_after if asked is None else asked
         return error
 
     def _refuse_encoding(self, response: httpx.Response) -> None:

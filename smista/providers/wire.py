@@ -17,12 +17,16 @@ from smista.providers.masking import Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A POST of JSON. *headers* never hold a secret; *stream* is what the body asks for."""
+    """A POST of JSON. *headers* never hold a secret; *stream* is what the body asks for.
+
+    *names*: tool name on the wire → ours, where the format did not take ours as it is.
+    """
 
     url: str
     body: bytes = field(repr=False)
     stream: bool
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
