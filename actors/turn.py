@@ -5,6 +5,7 @@ and the client is told of nothing that has not been committed before.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -36,14 +37,14 @@ from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, f
 from smista.core.gates import PLAN, Gate, next_gate
 from smista.core.history import Call, Role
 from smista.core.identity import Identity
-from smista.core.intents import Mode, TaskIntent
+from smista.core.intents import TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
 from smista.core.model_ref import ModelRef
 from smista.core.outcomes import remember
 from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
-from smista.core.pipeline import decide, is_heavy
+from smista.core.pipeline import decide, is_heavy, required_locality
 from smista.core.prices import call_cost
 from smista.core.records import AnsweredRecord, EventType, SessionState
 from smista.core.request import ExecuteRequest
@@ -82,24 +83,13 @@ async def take_snapshot(
     parts: Parts,
 ) -> Snapshot:
     """Return all that the next decision may read; asks the catalog, and nothing else."""
-    request = draft.input.request
-    preferences, state = request.local_preferences, draft.state
-    catalog = await parts.providers.catalog(
-        credentials,
-        local_only=preferences.local_only
-        or preferences.no_network
-        or request.policy.privacy.remote.mode is Mode.DENY
-        or state.run.barred is not None,
-        deadline=parts.durations.catalog,
-    )
-    return Snapshot(
-        request=request,
+    state = draft.state
+    snapshot = Snapshot(
+        request=draft.input.request,
         text=newest_text(state),
         run_id=state.run.run_id,
         command=command if draft.first_call else None,
         history=for_prompt(state.messages),
-        models=catalog.models,
-        unavailable=catalog.unavailable,
         credentials=frozenset(credentials),
         touched_paths=touched(state),
         grown_kinds=grown_kinds(state),
@@ -110,6 +100,13 @@ async def take_snapshot(
         max_context_bytes=parts.limits.context_bytes,
         offered_tools=parts.offered_tools,
     )
+    providers = parts.providers
+    # A turn that has to stay local makes no remote connection, not even to ask for models.
+    local_only = not providers.settled(credentials) and required_locality(snapshot) is not None
+    catalog = await providers.catalog(
+        credentials, local_only=local_only, deadline=parts.durations.catalog
+    )
+    return replace(snapshot, models=catalog.models, unavailable=catalog.unavailable)
 
 
 class Spent(NamedTuple):

@@ -117,6 +117,7 @@ class FakeProviders:
         self._providers = {p.descriptor.id: p for p in providers}
         self._catalog = Catalog(models=tuple(models))
         self.asked: list[bool] = []  # each listing: was it for local models only?
+        self.fresh = True
 
     def add(self, provider: ScriptedProvider) -> None:
         self._providers[provider.descriptor.id] = provider
@@ -126,6 +127,9 @@ class FakeProviders:
 
     def provider(self, provider_id: str) -> ScriptedProvider | None:
         return self._providers.get(provider_id)
+
+    def settled(self, credentials: Credentials) -> bool:
+        return self.fresh
 
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0

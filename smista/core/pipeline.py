@@ -41,6 +41,24 @@ def is_heavy(snapshot: Snapshot) -> bool:
 
 def decide(snapshot: Snapshot) -> Decision | Refusal:
     """Return how this turn is served (model, prompt, permissions, cost), or why it cannot be."""
+    classification, route, ranked = _weighed(snapshot)
+    if route is None:
+        return _no_route(classification, ranked)
+    return _serve(snapshot, classification, route, ranked)
+
+
+def required_locality(snapshot: Snapshot) -> str | None:
+    """Return why this turn may use local models only, before any model is known; None if not.
+
+    What it says decides whether remote hosts may be asked for their models at all.
+    """
+    _, route, ranked = _weighed(snapshot)
+    bar = locality(snapshot, route, ranked)
+    return None if bar is None else bar.reason
+
+
+def _weighed(snapshot: Snapshot) -> tuple[Classification, Route | None, list[Ranked]]:
+    """Return the intent, the route, and everything a prompt could hold, marked and ranked."""
     request = snapshot.request
     kinds = available_kinds(snapshot)
     classification = classify(request.policy.classification, snapshot.text, kinds, snapshot.command)
@@ -56,9 +74,7 @@ def decide(snapshot: Snapshot) -> Decision | Refusal:
     lists = guard(request.policy, request.workspace.root)
     judge = marker(lists, route, request.workspace)
     ranked = merge(rank(found, [judge.mark(each) for each in found]), request.workspace.root)
-    if route is None:
-        return _no_route(classification, ranked)
-    return _serve(snapshot, classification, route, ranked)
+    return classification, route, ranked
 
 
 def _serve(

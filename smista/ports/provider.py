@@ -38,6 +38,13 @@ class Providers(Protocol):
 
     def provider(self, provider_id: str) -> Provider | None: ...
 
+    def settled(self, credentials: Credentials) -> bool:
+        """Whether `catalog` can answer now, for all providers, without any connection.
+
+        If not, the caller first finds out whether its turn allows remote connections at all.
+        """
+        ...
+
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
     ) -> Catalog:

@@ -51,6 +51,10 @@ class Registry:
     def provider(self, provider_id: str) -> WireProvider | None:
         return self._providers.get(provider_id)
 
+    def settled(self, credentials: Credentials) -> bool:
+        """Return True: all facts are declared, so a listing asks nobody (`ports.provider`)."""
+        return True
+
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
     ) -> Catalog:

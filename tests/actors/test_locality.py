@@ -1,8 +1,9 @@
 """Nothing restricted leaves: fallbacks are gated anew, and locality makes no remote connection."""
 
+import pytest
+
 from smista.core.errors import ProviderUnavailable
 from smista.core.events import Status
-from smista.core.messages import Execute
 from tests.actors.house import USER, hear, open_house, outcome, request
 from tests.actors.test_approvals import decide, near, policy, remote
 from tests.fakes import said
@@ -62,18 +63,34 @@ async def test_a_live_fallback_to_a_remote_model_is_finalized_and_gated_anew():
     assert "seen" not in [m.text for m in far.prompts[0].messages]
 
 
-async def test_under_locality_catalogs_are_asked_for_local_models_only():
-    local = {"auto_apply": False, "local_only": True, "no_network": False}
+LOCAL = {"auto_apply": False, "local_only": True, "no_network": False}
+DENIED = {**GUARDED, "privacy": {"remote": {"mode": "deny"}}}
+REQUIRED = {**SEEN, "attachments": {**SEEN["attachments"], "files": [{**SECRET, "required": True}]}}
+RULE = policy(
+    routing={"rules": [{"name": "r", "local_only": True, "model": "openai-compat:near/m"}]}
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": GUARDED, "local_preferences": LOCAL},
+        {"policy": DENIED},
+        {"policy": GUARDED, **REQUIRED},
+        {"policy": RULE},
+    ],
+    ids=["preference", "privacy mode", "restricted content", "rule"],
+)
+async def test_a_turn_that_has_to_stay_local_asks_no_remote_host_for_its_models(changes):
     async with open_house(near(said("x")), remote()) as house:
-        await hear(await house.execute(policy=GUARDED, local_preferences=local))
-        await house.directory.preview(
-            USER, house.session_id, request(policy=GUARDED, local_preferences=local), {}
-        )
+        house.providers.fresh = False
+        await house.directory.preview(USER, house.session_id, request(**changes), {})
+        assert (await outcome(await house.execute(**changes))).status is Status.COMPLETED
         assert house.providers.asked == [True, True]
 
 
-async def test_where_the_policy_denies_disclosure_no_remote_catalog_is_asked():
-    denied = {**GUARDED, "privacy": {"remote": {"mode": "deny"}}}
+async def test_a_turn_that_may_go_anywhere_asks_all():
     async with open_house(near(said("x")), remote()) as house:
-        await hear(await house.tell(Execute(request=request(policy=denied))))
-        assert house.providers.asked == [True]
+        house.providers.fresh = False
+        await hear(await house.execute(policy=GUARDED))
+        assert house.providers.asked == [False]
