@@ -201,10 +201,22 @@ class _Http11(H11Protocol):
 
     async def _send_h11_event(self, event: Any) -> None:
         if isinstance(event, h11.Response):  # The head waits for the first bytes of its body.
-            self._head = self._bytes_of(event)
+            self._head = self._bytes_of(self._parting(event))
             return
         data, self._head = self._head + self._bytes_of(event), b""
         await self.send(RawData(data=data))
+
+    def _parting(self, response: h11.Response) -> h11.Response:
+        """Return *response*, which says so if the connection cannot outlive it.
+
+        Answered before its body was read, a request ends its connection. A client that is not
+        told would send its next one into the void.
+        """
+        if self.connection.their_state is not h11.SEND_BODY:
+            return response
+        headers = [pair for pair in response.headers.raw_items() if pair[0].lower() != b"connection"]
+        headers.append((b"connection", b"close"))
+        return h11.Response(status_code=response.status_code, headers=headers)
 
     def _bytes_of(self, event: Any) -> bytes:
         try:
