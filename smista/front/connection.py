@@ -214,7 +214,9 @@ class _Http11(H11Protocol):
         """
         if self.connection.their_state is not h11.SEND_BODY:
             return response
-        headers = [pair for pair in response.headers.raw_items() if pair[0].lower() != b"connection"]
+        headers = [
+            pair for pair in response.headers.raw_items() if pair[0].lower() != b"connection"
+        ]
         headers.append((b"connection", b"close"))
         return h11.Response(status_code=response.status_code, headers=headers)
 
