@@ -13,7 +13,7 @@ from smista.storage.values import Ref
 
 VERSION: Final = Ref("schema_meta", "version")
 VACUUM: Final = Ref("schema_meta", "vacuum")
-"""There while something deleted still lies in the log."""
+"""`wanted`: what was deleted is still in the log; `tried`: its size when a copy took too long."""
 
 RANGED: Final = (
     "session_message",

@@ -19,7 +19,7 @@ from smista.storage.bridge import Bridge, Target
 from smista.storage.repair import probe, repair
 from smista.storage.rows import Unit
 from smista.storage.schema import migrate
-from smista.storage.vacuum import THRESHOLD, copied, due
+from smista.storage.vacuum import PATIENCE, THRESHOLD, copied, due
 from smista.storage.writer import Statements, Writer
 
 _log = logging.getLogger("smista.storage")
@@ -52,11 +52,17 @@ class Store:
 
 @asynccontextmanager
 async def open_directory_store(
-    directory: Path, target: Target, *, durable: bool, vacuum_above: int = THRESHOLD
+    directory: Path,
+    target: Target,
+    *,
+    durable: bool,
+    vacuum_above: int = THRESHOLD,
+    patience: float = PATIENCE,
 ) -> AsyncGenerator[Store]:
     """Open the embedded store in *directory*, this process's alone, mended and migrated.
 
-    *vacuum_above*: bytes from which on a store that is mostly dead is copied.
+    *vacuum_above*: bytes from which on a store that is mostly dead is copied; *patience*: how many
+    seconds that may take.
     """
     _set_engine_up(durable=durable)
     paths.prepare(directory)
@@ -66,7 +72,7 @@ async def open_directory_store(
         with _closed_to_others(directory):
             bridge = await _open_ready(target, clean=clean)
             if await due(bridge, directory, threshold=vacuum_above):
-                bridge = await _vacuumed(bridge, target, directory)
+                bridge = await _vacuumed(bridge, target, directory, patience)
         writer = Writer(bridge, partial(_mend, bridge))
         try:
             async with _served(bridge, writer) as store:
@@ -89,10 +95,10 @@ async def _open_ready(target: Target, *, clean: bool) -> Bridge:
     return bridge
 
 
-async def _vacuumed(bridge: Bridge, target: Target, directory: Path) -> Bridge:
+async def _vacuumed(bridge: Bridge, target: Target, directory: Path, patience: float) -> Bridge:
     """Give space back, and return the store opened anew; *bridge* is closed in any case."""
     try:
-        done = await copied(bridge, target, directory)
+        done = await copied(bridge, target, directory, patience=patience)
     finally:
         await bridge.close()
     if done:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import trio
+
 from smista.core.errors import StorageError
 from smista.storage import codec, paths
 from smista.storage.bridge import Bridge, Target
@@ -21,8 +23,12 @@ from smista.storage.values import Key, Ref
 _log = logging.getLogger("smista.storage")
 
 THRESHOLD: Final = 256 * 2**20
+PATIENCE: Final = 30.0
+"""Seconds that a copy may take: who starts a router waits for it, but not for ever."""
+
 _PAGE: Final = 128
 _SAMPLE: Final = 200
+_TRIED: Final = "UPSERT $mark CONTENT { tried: $size } RETURN NONE"
 _OVERHEAD: Final = 200  # bytes of the log for a row beyond its values
 
 
@@ -30,7 +36,9 @@ async def due(bridge: Bridge, directory: Path, *, threshold: int) -> bool:
     """Say if the open store in *directory* is to be copied."""
     size = paths.size(directory)
     (marks,) = await bridge.query("SELECT * FROM $mark", {"mark": VACUUM})
-    if not marks and (size <= threshold or 2 * await _living(bridge) >= size):
+    mark: Row = marks[0] if marks else {}
+    large = size > max(threshold, 2 * mark.get("tried", 0))
+    if not mark.get("wanted") and not (large and 2 * await _living(bridge) < size):
         return False
     if shutil.disk_usage(directory).free < size:
         _log.warning("the store keeps its size of %d bytes: no space for a copy", size)
@@ -50,26 +58,35 @@ async def _living(bridge: Bridge) -> float:
     return total
 
 
-async def copied(bridge: Bridge, target: Target, directory: Path) -> bool:
-    """Copy the living rows of *bridge* to paths.fresh(*directory*); False if it failed.
+async def copied(bridge: Bridge, target: Target, directory: Path, *, patience: float) -> bool:
+    """Copy the living rows of *bridge* to paths.fresh(*directory*); False if that failed.
 
-    Rows of sessions that do not exist are left behind.
+    Rows of sessions that do not exist are left behind. After *patience* seconds it is given up,
+    until more is deleted or the store has twice the size.
     """
-    fresh = Bridge(replace(target, url=f"surrealkv://{paths.fresh(directory)}"))
-    before = paths.size(directory)
+    size = paths.size(directory)
+    _log.info("copying the living rows of the store, which has %d bytes", size)
     try:
-        await fresh.open()
-        try:
-            await migrate(fresh)
-            rows = await _Copy(bridge, fresh).run()
-            await _verify(fresh, rows)
-        finally:
-            await fresh.close()
-    except StorageError as error:
-        _log.warning("the store keeps its size of %d bytes: %s", before, error)
-        return False
-    _log.info("copied %d living rows; the store had %d bytes", sum(rows.values()), before)
-    return True
+        with trio.move_on_after(patience):
+            await _copy(
+                bridge, Bridge(replace(target, url=f"surrealkv://{paths.fresh(directory)}"))
+            )
+            return True
+        await bridge.query(_TRIED, {"mark": VACUUM, "size": size})
+        error: object = f"its copy would take more than {patience} s"
+    except StorageError as failure:
+        error = failure
+    _log.warning("the store keeps its size of %d bytes: %s", size, error)
+    return False
+
+
+async def _copy(source: Bridge, fresh: Bridge) -> None:
+    await fresh.open()
+    try:
+        await migrate(fresh)
+        await _verify(fresh, await _Copy(source, fresh).run())
+    finally:
+        await fresh.close()
 
 
 class _Copy:

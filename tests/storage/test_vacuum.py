@@ -13,7 +13,9 @@ from smista.core.records import AuthToken, Session, User
 from smista.core.secret import Plain
 from smista.ports.journal import Journal
 from smista.storage import paths
-from smista.storage.surreal import open_surreal
+from smista.storage.bridge import Target
+from smista.storage.store import open_directory_store
+from smista.storage.surreal import SurrealJournal, open_surreal
 from tests.contract.builders import AT, USER, full_turn, id_of, new_session, said, turn
 
 SECRET = "tell nobody"
@@ -122,6 +124,33 @@ def _between_the_renames(store: Path) -> None:
 def _before_the_old_is_removed(store: Path) -> None:
     shutil.copytree(store / "data", store / "old")
     next((store / "old").rglob("*.clog")).unlink()
+
+
+async def test_a_copy_that_takes_too_long_is_given_up_until_more_is_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_surreal(str(tmp_path)) as journal:
+        await fill(journal, sessions=1)
+        gone = [await new_session(journal, number) for number in (50, 51)]
+        await journal.delete_session(gone[0].id)
+        before = await everything(journal)
+    log, size = inode(tmp_path), paths.size(tmp_path)
+
+    target = Target(url=f"surrealkv://{tmp_path / 'data'}", namespace="smista", database="local")
+    for _ in range(2):
+        async with open_directory_store(tmp_path, target, durable=True, patience=0.0) as store:
+            journal = SurrealJournal(store)
+            assert await everything(journal) == before
+    assert caplog.text.count("would take more than") == 1
+    assert inode(tmp_path) == log
+    assert size < paths.size(tmp_path) < 2 * size
+
+    async with open_surreal(str(tmp_path), vacuum_above=size // 4) as journal:
+        await journal.delete_session(gone[1].id)
+    assert inode(tmp_path) == log
+    async with open_surreal(str(tmp_path)) as journal:
+        assert len(await journal.sessions(USER)) == 1
+    assert inode(tmp_path) != log
 
 
 CUTS = (_half_a_copy, _between_the_renames, _before_the_old_is_removed)
