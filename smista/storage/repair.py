@@ -1,17 +1,21 @@
 """Mends what an unclean stop leaves: the engine may replay a part of its last transaction.
 
 A unit's run state is written last and counts what the session holds. Rows beyond that count belong
-to a unit that never came to exist, and go; indexes are built anew, for they may disagree. Rows of
-the other tables need no sweep: the turn, served again, writes the same ids over them.
+to a unit that never came to exist, and go, and so does the input of a run that is over; indexes
+are built anew, for they may disagree. Rows of the other tables need no sweep: the turn, served
+again, writes the same ids over them.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smista.core.phase import Idle, phase_to_json
 from smista.storage.bridge import Bridge
+from smista.storage.rows import INPUT, json_text
 from smista.storage.schema import INDEXES
 from smista.storage.values import LAST, Key, Ref
 
+_IDLE: Final = json_text(phase_to_json(Idle()))
 _AT_ONCE: Final = 100
 _PROBE: Final = Ref("schema_meta", "probe")
 _COUNTED: Final = (
@@ -44,6 +48,9 @@ async def _sweep(bridge: Bridge, states: Mapping[Key, Mapping[str, Any]]) -> Non
             values[f"{counter}{number}"] = state.get(counter, 0)
             span = f"[$s{number}, ${counter}{number}]..[$s{number}, $last]"
             lines.append(f"DELETE {table}:{span} RETURN NONE")
+    over = [key for key, state in states.items() if state.get("phase") == _IDLE]
+    values["over"] = [Ref(table, key) for table in INPUT for key in over]
+    lines.append("DELETE $over RETURN NONE")
     await bridge.query(";".join((*lines, "COMMIT;")), values)
 
 

@@ -21,6 +21,9 @@ from smista.storage.values import MAX_DEPTH, Key, Ref, Unstorable, clean, clean_
 
 Row = Mapping[str, Any]
 
+INPUT: Final = ("session_run_input", "session_run_input_content")
+"""Tables of what a run was started with: one row a session, while the run is live."""
+
 encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
 
@@ -30,9 +33,9 @@ class Unit:
     """Rows that commit together.
 
     *inserts* are new rows by table, merged with those of other units; *puts* are written over what
-    is there, in order and after the inserts, so the last one makes the unit exist. Just before
-    that last put, *drops* are deleted, and *session*, which must exist if it is given, gets
-    *touched* as its `updated_at`.
+    is there, in order and after the inserts, so the last one makes the unit exist. *session*, if
+    given, must exist and gets *touched* as its `updated_at` just before that last put. *drops* are
+    deleted at the very end: what a half-written unit still needs must not be gone.
     """
 
     inserts: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])

@@ -9,6 +9,7 @@ from typing import Final
 
 from smista.core.errors import StorageError
 from smista.storage.bridge import Bridge
+from smista.storage.rows import INPUT
 from smista.storage.values import Ref
 
 VERSION: Final = Ref("schema_meta", "version")
@@ -35,7 +36,7 @@ RANGED: Final = (
 )
 """Tables whose keys begin with the session: [session, position] or [session, …, id]."""
 
-KEYED: Final = ("session_run_input", "session_run_input_content", "session_run_state")
+KEYED: Final = (*INPUT, "session_run_state")
 """Tables with at most one row a session, under the session's own key."""
 
 UNOWNED: Final = ("user", "auth_token", "session", "user_memory", "user_memory_content")

@@ -21,6 +21,7 @@ from smista.core.secret import Plain
 from smista.core.totals import Totals, totals_to_json
 from smista.storage.packing import event_rows, reference_rows
 from smista.storage.rows import (
+    INPUT,
     Row,
     Unit,
     by_table,
@@ -35,7 +36,6 @@ from smista.storage.rows import (
 from smista.storage.values import Ref
 
 _SECRET_HALF = {"git_diff"}
-_INPUT = ("session_run_input", "session_run_input_content")
 
 
 def turn_unit(record: TurnRecord) -> Unit:
@@ -57,7 +57,7 @@ def turn_unit(record: TurnRecord) -> Unit:
     return Unit(
         inserts=by_table(new),
         puts=(*over, _run_row(record)),
-        drops=[ref(table, record.session_id) for table in _INPUT] if record.drop_input else (),
+        drops=[ref(table, record.session_id) for table in INPUT] if record.drop_input else (),
         session=ref("session", record.session_id),
         touched=record.at,
     )

@@ -244,13 +244,13 @@ class _Script:
 
     def finish(self, unit: Unit) -> None:
         self.overwrite(unit.puts[:-1])
-        if unit.drops:
-            self._lines.append(f"DELETE {self._bind(list(unit.drops))} RETURN NONE")
         if unit.session is not None:
             where, when = self._bind(unit.session), self._bind(unit.touched)
             touch = f"UPDATE {where} SET updated_at = {when} RETURN VALUE id"
             self._lines.append(f"IF !({touch}) {{ THROW 'the session is gone' }}")
         self.overwrite(unit.puts[-1:])
+        if unit.drops:
+            self._lines.append(f"DELETE {self._bind(list(unit.drops))} RETURN NONE")
 
     def _bind(self, value: Any) -> str:
         name = f"v{len(self.values)}"

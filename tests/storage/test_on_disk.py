@@ -19,9 +19,11 @@ import pytest
 from smista.core.errors import StorageError, StorageUnavailable
 from smista.core.ids import new_uuid7
 from smista.core.intents import TaskIntent
+from smista.core.phase import AwaitingTool
 from smista.core.records import (
     ContextReference,
     EventType,
+    RunInput,
     RunState,
     Session,
     StoredMessage,
@@ -32,6 +34,7 @@ from smista.core.secret import Plain
 from smista.ports.journal import Journal
 from smista.storage import paths
 from smista.storage.surreal import open_surreal
+from tests.contract.builders import request_of
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 SESSION = Session(
@@ -201,6 +204,34 @@ async def test_a_torn_log_shows_whole_turns_only(tmp_path: Path) -> None:
             assert await journal.sessions(SESSION.user_id) != ()
             await journal.record_turn(turn(2))
             assert await whole_turns(journal) == 3
+
+
+async def test_a_torn_end_of_a_run_leaves_the_run_and_its_input_or_neither(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    given = RunInput(run_id="r", request=request_of("x" * 2000), created_at=AT)
+    paused = replace(turn(0), input=given)
+    paused = replace(paused, run=replace(paused.run, phase=AwaitingTool(())))
+    async with open_surreal(str(kept)) as journal:
+        await journal.create_session(SESSION)
+        await journal.record_turn(paused)
+        (log,) = (kept / "data").rglob("*.clog")
+        size = log.stat().st_size
+        await journal.record_turn(replace(turn(1), drop_input=True))
+        whole = log.stat().st_size
+
+    seen: set[bool] = set()
+    for cut in range(0, 400, 40):
+        torn = tmp_path / f"torn{cut}"
+        shutil.copytree(kept, torn)
+        (torn / "clean").unlink()
+        os.truncate(torn / log.relative_to(kept), whole - cut)
+        async with open_surreal(str(torn)) as journal:
+            state = await journal.load(SESSION)
+            over = state.run.turn == 1
+            assert state.input == (None if over else given)
+            seen.add(over)
+    assert whole - 400 > size
+    assert seen == {True, False}
 
 
 async def test_a_full_disk_is_told_and_gets_over(tmp_path: Path) -> None:

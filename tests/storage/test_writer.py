@@ -168,7 +168,7 @@ async def test_without_room_for_it_what_is_offered_is_left_undone() -> None:
     assert len(engine.taken) == MOST_WAITING
 
 
-async def test_what_is_dropped_goes_before_the_row_that_makes_a_unit_exist(
+async def test_what_is_dropped_goes_after_the_row_that_makes_a_unit_exist(
     nursery: trio.Nursery,
 ) -> None:
     engine = ScriptedEngine()
@@ -177,7 +177,7 @@ async def test_what_is_dropped_goes_before_the_row_that_makes_a_unit_exist(
     await writer.write(Unit(puts=puts, drops=[Ref("t", "old")]))
     writer.close()
     ((text, keys),) = engine.taken
-    assert text.index("UPSERT") < text.index("DELETE") < text.rindex("UPSERT")
+    assert text.rindex("UPSERT") < text.index("DELETE") < text.index("COMMIT")
     assert keys == {"over", "old", "last"}
 
 
