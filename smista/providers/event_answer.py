@@ -43,14 +43,37 @@ class Turn(Protocol):
         ...
 
 
-class EventAnswer:
-    """The Decoder of every format that streams JSON objects as server-sent events."""
+class Frames(Protocol):
+    """Cuts a stream into frames, whatever pieces it comes in."""
 
-    def __init__(self, *, provider: str, request: WireRequest, caps: Caps, turn: Turn) -> None:
+    @property
+    def overflow(self) -> bool: ...
+
+    def feed(self, data: bytes) -> list[Frame]: ...
+
+    def close(self) -> list[Frame]: ...
+
+
+class EventAnswer:
+    """The Decoder of every format that streams JSON objects, as server-sent events or *frames*.
+
+    With *frames* of its own a body that begins with a bracket is a stream like any other.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        request: WireRequest,
+        caps: Caps,
+        turn: Turn,
+        frames: Frames | None = None,
+    ) -> None:
         self._provider = provider
         self._request = request
         self._caps = caps
-        self._events = SseReader(limit=caps.line_bytes)
+        self._events = frames or SseReader(limit=caps.line_bytes)
+        self._brackets = b"{[" if frames is None else b""
         self._turn = turn
         self._body: bytearray | None = None
         self._head = b""
@@ -93,7 +116,7 @@ class EventAnswer:
             self._head = self._head[:3] + self._head[3:].strip(_SPACE)
             return b""
         self._sniffed = True
-        if start in b"{[":
+        if start in self._brackets:
             self._body = bytearray()
         elif start == b"<":
             self.fault = not_an_api(self._provider, self._request.url, "200 with a web page", 200)

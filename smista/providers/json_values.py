@@ -52,6 +52,13 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def object_text(value: Any) -> str:
+    """Return an object or list as JSON text; a text is taken for one already, the rest is ""."""
+    if is_object(value) or is_list(value):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text(value)
+
+
 def count(value: Any) -> int | None:
     """Return *value* if it is a plausible number of tokens, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,11 +1,10 @@
 """Tool calls from fragments: servers disagree on index, id and name, and this sorts them out."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from smista.core.stream import StreamEvent, ToolCallEnded, ToolStarted
-from smista.providers.json_values import is_list, is_object, items, member, text
+from smista.providers.json_values import is_object, items, member, object_text, text
 from smista.providers.text_pairs import TextPairs
 
 _NOTHING: Final = frozenset({"", "null"})
@@ -145,14 +144,8 @@ def _fragment(entry: Any) -> _Fragment | None:
         slot=slot if isinstance(slot, int) else None,
         id=text(entry.get("id")),
         name=text(member(function, "name")),
-        arguments=_as_text(member(function, "arguments")),
+        arguments=object_text(member(function, "arguments")),
     )
-
-
-def _as_text(arguments: Any) -> str:
-    if is_object(arguments) or is_list(arguments):
-        return json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
-    return text(arguments)
 
 
 def _arguments(call: _Call) -> str:
