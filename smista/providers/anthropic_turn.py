@@ -1,0 +1,192 @@
+"""The events of one answer of the Messages API → events of ours."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from smista.core.stream import Finish, ReasoningDelta, StreamEnd, StreamEvent, TextDelta
+from smista.providers.anthropic_usage import AnthropicUsage
+from smista.providers.faults import bad_stream, classify, read_complaint
+from smista.providers.json_values import is_object, items, member, text
+from smista.providers.masking import Mask
+from smista.providers.text_pairs import TextPairs
+from smista.providers.tool_calls import ToolCalls, TooManyCalls
+
+_NAME: Final = "anthropic"
+_FINISHES: Final = {
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "refusal": Finish.REFUSAL,
+}
+
+
+class AnthropicTurn:
+    """What has been said so far. *names* maps tool names on the wire to ours."""
+
+    def __init__(self, *, calls: int, names: Mapping[str, str], mask: Mask) -> None:
+        self._limit = calls
+        self._names = names
+        self._mask = mask
+        self._calls = ToolCalls(limit=calls)
+        self._inputs: list[tuple[Any, dict[str, Any]]] = []
+        self._slots: list[Any] = []
+        self._text = TextPairs()
+        self._reasoning = TextPairs()
+        self._usage = AnthropicUsage()
+        self._model = ""
+        self._finish = ""
+        self._why = ""
+        self._spoke = False
+        self._begun = False
+        self.ended = False
+
+    def read(self, chunk: dict[str, Any], *, event: str = "") -> list[StreamEvent]:
+        """Take one event. Raises ProviderError for an error event."""
+        kind = text(chunk.get("type")) or event
+        if kind == "error" or chunk.get("error"):
+            raise classify(read_complaint(_NAME, None, chunk, self._mask))
+        match kind:
+            case "message_start":
+                return self._start(member(chunk, "message"))
+            case "content_block_start":
+                return self._open(chunk.get("index"), member(chunk, "content_block"))
+            case "content_block_delta":
+                return self._delta(chunk.get("index"), member(chunk, "delta"))
+            case "content_block_stop":
+                return self._close(chunk.get("index"))
+            case "message_delta":
+                return self._change(member(chunk, "delta"), chunk.get("usage"))
+            case "message_stop":
+                self.ended = True
+            case "message":
+                return self._whole(chunk)
+            case _:
+                pass  # pings, and whatever is invented later
+        return []
+
+    def is_beat(self, chunk: dict[str, Any]) -> bool:
+        return text(chunk.get("type")) not in ("", "ping")
+
+    def end(self, *, explicit: bool) -> list[StreamEvent]:
+        """Return the last events.
+
+        Raises ProviderError if there is no answer, or only the beginning of one.
+        """
+        if not self._finish and not (explicit and (self._spoke or self._calls)):
+            if explicit or not self._begun:
+                raise bad_stream(_NAME, "empty_response", "the answer is empty")
+            raise bad_stream(_NAME, "truncated_stream", "the answer ended in the middle")
+        said = [*self._rests(), *self._explanation(), *self._unclosed()]
+        end = StreamEnd(finish=self._reason(), model=self._model or None)
+        # What a model asked for before it was stopped is not to be done.
+        calls = [] if end.finish is Finish.REFUSAL else self._calls.end()
+        return [*said, *calls, *self.usage(), end]
+
+    def usage(self) -> list[StreamEvent]:
+        total = self._usage.total()
+        return [] if total is None else [total]
+
+    def _start(self, message: Any) -> list[StreamEvent]:
+        self._begun = True
+        self._model = self._model or text(member(message, "model"))
+        # Passed on at once: it is what is billed if the answer is left in the middle.
+        return self.usage() if self._usage.read(member(message, "usage")) else []
+
+    def _change(self, delta: Any, usage: Any) -> list[StreamEvent]:
+        self._begun = True
+        self._finish = text(member(delta, "stop_reason")) or self._finish
+        self._why = text(member(member(delta, "stop_details"), "explanation")) or self._why
+        self._usage.read(usage)
+        return []
+
+    def _open(self, index: Any, block: Any) -> list[StreamEvent]:
+        self._begun = True
+        match block:
+            case {"type": "tool_use"}:
+                return self._open_call(index, block)
+            case {"type": "text"}:
+                return self._say(text(block.get("text")))
+            case {"type": "thinking"}:
+                return self._think(text(block.get("thinking")))
+            case _:
+                return []
+
+    def _open_call(self, index: Any, block: dict[str, Any]) -> list[StreamEvent]:
+        self._slots.append(index)
+        if is_object(given := block.get("input")) and given:
+            self._inputs.append((index, given))
+        name = text(block.get("name"))
+        return self._tool(index, name=self._names.get(name, name), id=block.get("id"))
+
+    def _delta(self, index: Any, delta: Any) -> list[StreamEvent]:
+        self._begun = True
+        match delta:
+            case {"type": "text_delta"}:
+                return self._say(text(delta.get("text")))
+            case {"type": "thinking_delta"}:
+                return self._think(text(delta.get("thinking")))
+            case {"type": "input_json_delta"}:
+                return self._argue(index, text(delta.get("partial_json")))
+            case _:
+                return []
+
+    def _argue(self, index: Any, piece: str) -> list[StreamEvent]:
+        # A fragment for a block that was never opened belongs to the one that was.
+        slot = index if index in self._slots else next(reversed(self._slots), None)
+        if not piece or not self._slots:
+            return []
+        self._inputs = [(at, given) for at, given in self._inputs if at != slot]
+        return self._tool(slot, arguments=piece)
+
+    def _close(self, index: Any) -> list[StreamEvent]:
+        whole = [given for at, given in self._inputs if at == index]
+        self._inputs = [(at, given) for at, given in self._inputs if at != index]
+        return [event for given in whole for event in self._tool(index, arguments=given)]
+
+    def _unclosed(self) -> list[StreamEvent]:
+        left, self._inputs = self._inputs, []
+        return [event for at, given in left for event in self._tool(at, arguments=given)]
+
+    def _tool(self, slot: Any, *, arguments: Any = "", **more: Any) -> list[StreamEvent]:
+        function = {"name": more.pop("name", ""), "arguments": arguments}
+        try:
+            return self._calls.read([{"index": slot, "function": function, **more}])
+        except TooManyCalls:
+            what = f"the answer holds more than {self._limit} tool calls"
+            raise bad_stream(_NAME, "too_many_calls", what) from None
+
+    def _say(self, piece: str) -> list[StreamEvent]:
+        said = self._text.join(piece)
+        self._spoke = self._spoke or bool(said)
+        return [TextDelta(text=said)] if said else []
+
+    def _think(self, piece: str) -> list[StreamEvent]:
+        thought = self._reasoning.join(piece)
+        return [ReasoningDelta(text=thought)] if thought else []
+
+    def _whole(self, message: dict[str, Any]) -> list[StreamEvent]:
+        """Take a message that was not streamed."""
+        self._start(message)
+        said: list[StreamEvent] = []
+        for index, block in enumerate(items(message.get("content"))):
+            said += [*self._open(index, block), *self._close(index)]
+        self._change(message, message.get("usage"))
+        self.ended = True
+        return said
+
+    def _rests(self) -> list[StreamEvent]:
+        thought, said = self._reasoning.rest(), self._text.rest()
+        return [
+            *([ReasoningDelta(text=thought)] if thought else []),
+            *([TextDelta(text=said)] if said else []),
+        ]
+
+    def _explanation(self) -> list[StreamEvent]:
+        """Return why the model said nothing, where the provider tells it."""
+        return [] if self._spoke or not self._why else [TextDelta(text=self._mask(self._why))]
+
+    def _reason(self) -> Finish:
+        if self._finish in _FINISHES:
+            return _FINISHES[self._finish]
+        if self._calls:
+            return Finish.TOOL_CALLS
+        return Finish.STOP if self._finish else Finish.INFERRED
