@@ -42,9 +42,10 @@ async def test_the_journal_works_over_a_socket() -> None:
         async with open_surreal(f"ws://127.0.0.1:{port}/rpc") as journal:
             await journal.add_user(USER)
             await journal.create_session(session)
-            run = RunState(run_id="r", turn=1, updated_at=AT)
+            run = RunState(run_id="r", turn=1, updated_at=AT, active={"router": "another"})
             record = TurnRecord(session_id=session.id, user_id=USER.id, run=run, at=AT)
             await journal.record_turn(record)
+            assert await journal.unlock() == 0
             assert (await journal.load(session)).run == run
             with pytest.raises(StorageError) as caught:
                 await journal.record_turn(
