@@ -10,6 +10,7 @@ import trio
 from bench import cancel, decision, memory, start, storage, streams, turns
 from bench.figures import Figure, table
 from bench.house import SETTINGS
+from bench.processes import until_sigterm
 
 SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "decision": decision.measure,
@@ -36,10 +37,11 @@ async def run(names: list[str], *, enough: float = _ENOUGH) -> Measured:
     """Measure one section after the other: two at once would measure each other."""
     measured = Measured(left_out=list(names))
     with trio.move_on_after(enough):
-        for name in names:
-            print(f"measuring {name} ...", file=sys.stderr)
-            measured.figures += await SECTIONS[name]()
-            measured.left_out.remove(name)
+        async with until_sigterm():
+            for name in names:
+                print(f"measuring {name} ...", file=sys.stderr)
+                measured.figures += await SECTIONS[name]()
+                measured.left_out.remove(name)
     return measured
 
 

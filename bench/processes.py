@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -84,6 +85,24 @@ async def _listen(
                 task_status.started(True)
     if waiting:
         task_status.started(False)
+
+
+@asynccontextmanager
+async def until_sigterm() -> AsyncGenerator[None]:
+    """Leave the block at SIGTERM, so that the processes and files opened in it go with it."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_cancel_at_sigterm, nursery.cancel_scope)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def _cancel_at_sigterm(
+    scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        task_status.started()
+        async for _ in signals:
+            scope.cancel()
 
 
 def free_port() -> int:

@@ -16,7 +16,7 @@ import trio
 from bench.callers import TURNS_A_SESSION, WrongAnswer, checked
 from bench.house import SETTINGS, House, open_house
 from bench.line import Broken, Line, open_line
-from bench.processes import cpu_ms, rss_mib
+from bench.processes import cpu_ms, rss_mib, until_sigterm
 
 _REPORTS: Final = 10.0
 _BREAK_EVERY: Final = 10
@@ -44,7 +44,7 @@ class Tally:
 async def soak(*, callers: int, most: int, minutes: float) -> Tally:
     """Run the load and print a line every ten seconds."""
     tally = Tally()
-    async with open_house() as house:
+    async with until_sigterm(), open_house() as house:
         bounds = Bounds(callers=callers, most=most, until=trio.current_time() + minutes * 60)
         async with trio.open_nursery() as reports:
             reports.start_soon(_report, house, tally)
