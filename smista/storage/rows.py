@@ -5,7 +5,6 @@ JSON text: the engine reads and writes text several times faster than objects.
 """
 
 import json
-import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +24,8 @@ INPUT: Final = ("session_run_input", "session_run_input_content")
 """Tables of what a run was started with: one row a session, while the run is live."""
 
 encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
+_DIGITS: Final = bytes(byte in b"0123456789" for byte in range(256))
+_LONG_NUMBER: Final = b"\1" * 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,8 @@ def json_text(value: Any) -> str:
 
 def _doubtful(text: str) -> bool:
     """Say if *text* may hold a NUL, a lone surrogate, an integer beyond 64 bits, or be deep."""
-    if "\\u0000" in text or _LONG_NUMBER.search(text):
+    # A table and a search are ten times as fast as a pattern, and every stored payload comes here.
+    if "\\u0000" in text or _LONG_NUMBER in text.encode("utf-8", "replace").translate(_DIGITS):
         return True
     return clean_text(text) is not text or text.count("[") + text.count("{") > MAX_DEPTH
 
