@@ -69,12 +69,13 @@ async def open_directory_store(
     with paths.held(directory):
         paths.settle(directory)
         clean = paths.begin(directory)
-        with _closed_to_others(directory):
+        with _private_files():
             bridge = await _open_ready(target, clean=clean)
-            if await due(bridge, directory, threshold=vacuum_above):
-                bridge = await _vacuumed(bridge, target, directory, patience)
+            if await _copied_if_due(bridge, target, directory, vacuum_above, patience):
+                bridge = await _open_ready(target, clean=True)
         writer = Writer(bridge, partial(_mend, bridge))
         try:
+            paths.tighten(directory)
             async with _served(bridge, writer) as store:
                 yield store
         finally:
@@ -95,19 +96,25 @@ async def _open_ready(target: Target, *, clean: bool) -> Bridge:
     return bridge
 
 
-async def _vacuumed(bridge: Bridge, target: Target, directory: Path, patience: float) -> Bridge:
-    """Give space back, and return the store opened anew; *bridge* is closed in any case."""
+async def _copied_if_due(
+    bridge: Bridge, target: Target, directory: Path, vacuum_above: int, patience: float
+) -> bool:
+    """Give space back if it is time; True: *bridge* is closed, and the store to be opened anew."""
     try:
+        if not await due(bridge, directory, threshold=vacuum_above):
+            return False
         done = await copied(bridge, target, directory, patience=patience)
-    finally:
+    except BaseException:
         await bridge.close()
+        raise
+    await bridge.close()
     if done:
         try:
             paths.exchange(directory)
         except OSError as error:
             _log.warning("the store keeps its size: %s", error)
     paths.settle(directory)
-    return await _open_ready(target, clean=True)
+    return True
 
 
 @asynccontextmanager
@@ -161,11 +168,10 @@ def _set_engine_up(*, durable: bool) -> None:
 
 
 @contextmanager
-def _closed_to_others(directory: Path) -> Generator[None]:
+def _private_files() -> Generator[None]:
     # The engine makes its files with the process's umask.
     old = os.umask(0o077)
     try:
         yield
     finally:
         os.umask(old)
-        paths.tighten(directory)
