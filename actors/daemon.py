@@ -9,18 +9,23 @@ import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import trio
 
+from actors.catalog import NotedProviders
 from actors.directory import Directory, open_directory
 from actors.parts import Durations, Limits, Parts
 from smista import __version__
 from smista.core.budget import Rate
-from smista.core.model_ref import ModelDescriptor
+from smista.core.model_ref import Catalog, ModelDescriptor
 from smista.front.app import create_app
 from smista.front.serve import serve as serve_front
 from smista.front.settings import FrontSettings
+from smista.local.catalog_file import write_catalog
+from smista.local.paths import NotOurs
 from smista.local.router_config import InstanceConfig, RouterConfig, StorageMode
 from smista.ports.journal import Journal
 from smista.providers.registry import CompatInstance, open_registry
@@ -41,14 +46,23 @@ class Leaving:
     settle: float = 5.0
 
 
-async def serve(config: RouterConfig, *, ready: Ready, leaving: Leaving = Leaving()) -> None:
+async def serve(
+    config: RouterConfig,
+    *,
+    ready: Ready,
+    leaving: Leaving = Leaving(),
+    catalog_file: Path | None = None,
+) -> None:
     """Run the router until SIGTERM or SIGINT; call *ready* with its base URL once it answers.
 
     A first signal refuses new work, lets turns end and commits the rest as resumable; a second
     one goes at once. Raises StorageError if the store cannot be opened, OSError if the port is
     taken.
     """
-    async with _open_house(config) as (sessions, journal), trio.open_nursery() as services:
+    async with (
+        _open_house(config, catalog_file) as (sessions, journal),
+        trio.open_nursery() as services,
+    ):
         stop, hurry = trio.Event(), trio.Event()
         await services.start(partial(_signals, stop, hurry))
 
@@ -69,7 +83,9 @@ async def serve(config: RouterConfig, *, ready: Ready, leaving: Leaving = Leavin
 
 
 @asynccontextmanager
-async def _open_house(config: RouterConfig) -> AsyncGenerator[tuple[Directory, Journal]]:
+async def _open_house(
+    config: RouterConfig, catalog_file: Path | None
+) -> AsyncGenerator[tuple[Directory, Journal]]:
     silence = config.limits.provider_timeout_ms / 1000
     patience = Patience(first=silence, silence=silence)
     async with (
@@ -77,6 +93,8 @@ async def _open_house(config: RouterConfig) -> AsyncGenerator[tuple[Directory, J
         open_registry(compat_instances(config), patience=patience) as providers,
     ):
         await journal.unlock()
+        noted = NotedProviders(providers, partial(_keep_catalog, catalog_file))
+        await noted.catalog({}, local_only=True)
         limits = Limits(
             concurrent_turns=config.limits.max_concurrent_requests,
             context_bytes=config.limits.max_context_bytes,
@@ -87,13 +105,23 @@ async def _open_house(config: RouterConfig) -> AsyncGenerator[tuple[Directory, J
         )
         parts = Parts(
             journal=journal,
-            providers=providers,
+            providers=noted,
             slots=trio.CapacityLimiter(limits.concurrent_turns),
             limits=limits,
             durations=durations,
         )
         async with open_directory(parts) as sessions:
             yield sessions, journal
+
+
+def _keep_catalog(file: Path | None, catalog: Catalog) -> None:
+    if file is None:
+        return
+    try:
+        write_catalog(file, catalog, now=datetime.now(UTC))
+    except (OSError, NotOurs) as error:
+        # Only `smista explain` reads it; no turn depends on it.
+        log.warning("the catalog was not kept: %s", error)
 
 
 @asynccontextmanager

@@ -137,7 +137,8 @@ def secret_names(config: ConfigFile) -> frozenset[str]:
 
 
 def _provider_key(provider: str, here: Surroundings, config: ConfigFile) -> SecretStr | None:
-    entry = config.providers.get(provider)
+    # The name of a provider is the same in any case, its table's as well.
+    entry = next((e for name, e in config.providers.items() if name.lower() == provider), None)
     reference = SECRET.match(entry.api_key) if entry and entry.api_key else None
     if reference is None:
         return keys(here).find(provider)

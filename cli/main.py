@@ -22,6 +22,11 @@ COMMANDS: Final = {
     "status": "cli.commands.router",
     "login": "cli.commands.login",
     "trace": "cli.commands.trace",
+    "config": "cli.commands.config",
+    "trust": "cli.commands.trust",
+    "explain": "cli.commands.explain",
+    "credentials": "cli.commands.credentials",
+    "apikey": "cli.commands.apikey",
     "demo-model": "cli.commands.demo_model",
     PROMPT: "cli.commands.prompt",
 }

@@ -137,6 +137,7 @@ def play(stage: Stage) -> None:
     with demo_model(stage) as url:
         prepare(stage, url)
         with router(stage):
+            command(stage, "trust", "--yes")
             command(stage, "login")
             print()
             show_file(stage, BEFORE)

@@ -2,9 +2,9 @@
 
 import asyncclick as click
 
+from cli.configuration import configured
 from cli.connection import client_config, keys, router_url, stored_key, wait_router
 from cli.surroundings import Surroundings
-from smista.local.config_files import load_client_config
 from smista.local.credentials import ROUTER_KEY, Scope
 from smista.sdk.client import open_client
 
@@ -14,7 +14,7 @@ from smista.sdk.client import open_client
 @click.pass_obj
 async def login(here: Surroundings, everywhere: bool) -> None:
     """Create a local user and keep its router key."""
-    config, _ = load_client_config(here.root, here.places)
+    config = (await configured(here)).merged
     if stored_key(here, config.router) is not None:
         click.echo(f"already logged in to {router_url(here, config.router)}")
         return

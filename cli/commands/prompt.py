@@ -8,6 +8,7 @@ import asyncclick as click
 
 from cli.approvals import open_terminal
 from cli.arguments import PROMPT
+from cli.configuration import configured
 from cli.connection import open_router, secret_names
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
@@ -19,7 +20,7 @@ from smista.core.events import Status, TurnEnd
 from smista.core.intents import TaskIntent
 from smista.core.model_ref import ModelRef
 from smista.core.request import ExecuteRequest, TaskInput
-from smista.local.config_files import ConfigFile, load_client_config
+from smista.local.config_files import ConfigFile
 from smista.sdk.run import drive
 
 MAX_TITLE: Final = 80
@@ -45,7 +46,7 @@ async def run_prompt(
     """Run one prompt and leave with the outcome."""
     prompt = _whole_prompt(words)
     override = _model(model)
-    config, notices = load_client_config(here.root, here.places)
+    config = (await configured(here)).merged
     collected = await collect(prompt, here)
     host = TerminalHost(
         here,
@@ -55,7 +56,7 @@ async def run_prompt(
         quiet=as_json or no_stream,
         hidden=secret_names(config),
     )
-    for notice in (*notices, *collected.notices, *_attached(collected)):
+    for notice in (*collected.notices, *_attached(collected)):
         host.say(visible_line(notice))
     async with open_router(here, config, override=override) as client:
         session = await client.create_session(_title(prompt), scope=str(here.root))

@@ -81,14 +81,14 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
 @click.pass_obj
 async def status(here: Surroundings, url: str | None) -> None:
     """Say whether the router answers, and its version."""
+    from cli.configuration import configured
     from cli.connection import client_config, router_url
-    from smista.local.config_files import RouterConnection, load_client_config
+    from smista.local.config_files import RouterConnection
     from smista.sdk.client import open_client
 
     connection = RouterConnection(url=url)
     if url is None:
-        config, _ = load_client_config(here.root, here.places)
-        connection = config.router
+        connection = (await configured(here)).merged.router
     asked = router_url(here, connection)
     async with open_client(client_config(asked, connection)) as client:
         answer = await client.status()
@@ -100,6 +100,7 @@ async def status(here: Surroundings, url: str | None) -> None:
 
 async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:
     from actors.daemon import serve
+    from smista.local.catalog_file import catalog_path
 
     config, warnings = _load(here, config_file)
     configure(here.log_filter or config.logging.level, here.log_file)
@@ -112,7 +113,7 @@ async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | Non
             held.announce(url)
             click.echo(f"router answers at {url}", err=True)
 
-        await serve(config, ready=ready)
+        await serve(config, ready=ready, catalog_file=catalog_path(here.places))
 
 
 def _load(here: Surroundings, config_file: Path | None) -> "LoadedRouter":

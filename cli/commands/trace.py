@@ -4,11 +4,11 @@ from typing import Final
 
 import asyncclick as click
 
+from cli.configuration import configured
 from cli.connection import open_router
 from cli.failures import CommandError
 from cli.render import timeline
 from cli.surroundings import Surroundings
-from smista.local.config_files import load_client_config
 from smista.sdk.answers import TraceEntry
 from smista.sdk.client import Client
 
@@ -21,7 +21,7 @@ PAGE: Final = 200
 @click.pass_obj
 async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
     """Show the trace of SESSION, or of this project's newest one."""
-    config, _ = load_client_config(here.root, here.places)
+    config = (await configured(here)).merged
     async with open_router(here, config) as client:
         session_id = session or await _newest(client, here)
         events = await _all_events(client, session_id)

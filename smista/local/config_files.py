@@ -1,107 +1,34 @@
 """The user's policy: built-in defaults, the global file, the project file → one ClientConfig.
 
-Layers are merged as plain tables and read once, into the types that travel in a request.
+A project file counts in full once the user trusts it; until then it may only make the policy
+stricter (`core.tighten`).
 """
 
-import tomllib
-from copy import deepcopy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from smista.core.policy import (
-    ClassificationConfig,
-    Frozen,
-    Policy,
-    PrivacyPolicy,
-    RoutingPolicy,
-    ToolsConfig,
-)
 from smista.core.request import LocalPreferences
+from smista.core.tighten import tighten, tighten_preferences
 from smista.local.config_checks import check_config, check_project
-from smista.local.findings import Finding, InvalidConfig, shape_findings, unknown_keys
+from smista.local.config_layers import Layer, Origins, layer_of, read_layer
+from smista.local.config_merge import BUILT_IN as BUILT_IN
+from smista.local.config_merge import combine as combine
+from smista.local.config_merge import table
+from smista.local.config_model import ConfigFile as ConfigFile
+from smista.local.config_model import Preferences as Preferences
+from smista.local.config_model import ProviderEntry as ProviderEntry
+from smista.local.config_model import RouterConnection as RouterConnection
+from smista.local.findings import Finding, InvalidConfig
 from smista.local.paths import Places
+from smista.local.toml_source import Source
+from smista.local.trust import is_trusted
 
-POLICY_VERSION: Final = 1
-BUILT_IN: Final[dict[str, Any]] = {
-    "providers": {"ollama": {"type": "ollama"}},
-    "routing": {"default": {"model": "ollama/qwen2.5-coder:7b"}},
-    "privacy": {
-        "restricted_paths": [
-            ".env",
-            ".env.local",
-            ".env.*.local",
-            "*.pem",
-            "*.key",
-            "id_rsa*",
-            "id_ed25519*",
-            ".netrc",
-            ".npmrc",
-            ".pypirc",
-            ".aws/**",
-            ".ssh/**",
-            ".smista/secrets*",
-        ]
-    },
-}
-"""What holds without any file."""
-
-
-class ProviderEntry(Frozen):
-    """An enabled provider. *api_key* is a `${secret:NAME}` reference, never a key."""
-
-    type: str | None = None
-    api_key: str | None = None
-
-
-class RouterConnection(Frozen):
-    """How the command line reaches the router. *url* None: the router of this machine."""
-
-    url: str | None = None
-    auto_start: bool = False
-    connect_timeout_ms: int = Field(default=5_000, gt=0)
-    request_timeout_ms: int = Field(default=120_000, gt=0)
-    auth_source: Literal["keychain", "env", "file", "helper"] = "keychain"
-    auth_helper: str | None = None
-
-
-class Preferences(Frozen):
-    auto_apply: bool = False
-    local_only: bool = False
-    no_network: bool = False
-    encrypt_sessions: bool = True
-
-    def travelling(self) -> LocalPreferences:
-        """Return the part a request carries."""
-        return LocalPreferences(
-            auto_apply=self.auto_apply, local_only=self.local_only, no_network=self.no_network
-        )
-
-
-class ConfigFile(BaseModel):
-    """All tables of a `config.toml`."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, hide_input_in_errors=True)
-
-    providers: dict[str, ProviderEntry] = {}
-    classification: ClassificationConfig = ClassificationConfig()
-    routing: RoutingPolicy = RoutingPolicy()
-    tools: ToolsConfig = ToolsConfig()
-    privacy: PrivacyPolicy = PrivacyPolicy()
-    router: RouterConnection = RouterConnection()
-    local_preferences: Preferences = Preferences()
-
-    def policy(self) -> Policy:
-        """Return the block a request carries, word for word what was merged."""
-        return Policy(
-            version=POLICY_VERSION,
-            source="merged",
-            classification=self.classification,
-            routing=self.routing,
-            tools=self.tools,
-            privacy=self.privacy,
-        )
+Word = Callable[[str], bool | None]
+"""The user's word on a project file with this digest: trusted, not trusted, not asked."""
 
 
 class ClientConfig(NamedTuple):
@@ -111,124 +38,171 @@ class ClientConfig(NamedTuple):
     notices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Both files and what comes of them.
+
+    *trusted* is the user's word on the project file, None if nobody has asked. *withheld* names
+    what the project file says beyond tightening, one line each; it counts only under trust.
+    """
+
+    own: Layer
+    project: Layer
+    file: Path
+    trusted: bool | None
+    merged: ConfigFile
+    origins: Origins
+    findings: tuple[Finding, ...]
+    withheld: tuple[str, ...]
+
+    @property
+    def open_question(self) -> bool:
+        """Say if the user should be asked about the project file."""
+        return self.trusted is None and bool(self.withheld) and not self.findings
+
+    def checked(self) -> ClientConfig:
+        """Return what counts. Raises InvalidConfig with all findings."""
+        if self.findings:
+            raise InvalidConfig(self.findings)
+        if self.trusted or not self.withheld:
+            return ClientConfig(self.merged)
+        settings = "1 setting" if len(self.withheld) == 1 else f"{len(self.withheld)} settings"
+        notice = (
+            f"warning: {self.file} is not trusted; {settings} of it that would loosen or redirect "
+            "are ignored. See them and decide: smista trust"
+        )
+        return ClientConfig(self.merged, (notice,))
+
+
 def load_client_config(root: Path, places: Places) -> ClientConfig:
     """Merge built-in, global and project configuration. Raises InvalidConfig with all findings."""
-    project_file = root / ".smista" / "config.toml"
-    findings: list[Finding] = []
-    own = _layer(places.policy_file, findings)
-    project = _layer(project_file, findings)
-    data = combine(own, project)
-    findings += check_project(project, file=str(project_file))
-    merged = _read(data, str(project_file if project else places.policy_file), findings)
-    if findings:
-        raise InvalidConfig(tuple(findings))
-    return ClientConfig(merged, tuple(_notices(own, project, project_file)))
+    return read_configuration(root, places).checked()
 
 
-def combine(*layers: dict[str, Any]) -> dict[str, Any]:
-    """Return the built-in defaults overlaid by *layers*, lowest first."""
-    data = deepcopy(BUILT_IN)
-    for layer in layers:
-        data = merge(data, layer)
-    routed = any("providers" in layer and "default" in _table(layer, "routing") for layer in layers)
-    if routed and not any("ollama" in _table(layer, "providers") for layer in layers):
-        # The built-in provider only serves the built-in route.
-        del data["providers"]["ollama"]
-    return data
+def read_configuration(
+    root: Path, places: Places, *, project: Path | None = None, trusted: bool | None = None
+) -> Configuration:
+    """Read and merge all layers; what is wrong with them is in the result.
 
-
-def merge(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
-    """Return *lower* overlaid by *higher* (*Configuration precedence*).
-
-    Tables go entry by entry, rules by name, the classification's rules and the default route
-    whole; privacy lists are united; every other value is the higher one's.
+    *project* is another file in the place of the project's own. *trusted* goes over the user's
+    word on it.
     """
-    merged = _overlay(lower, higher)
-    routing = _table(higher, "routing")
-    if "default" in routing:
-        merged["routing"]["default"] = routing["default"]
-    if "rules" in routing:
-        rules = _table(lower, "routing").get("rules", [])
-        merged["routing"]["rules"] = _by_name(rules, routing["rules"])
-    _unite(merged, lower, higher, ("privacy", "restricted_paths"))
-    _unite(merged, lower, higher, ("privacy", "remote", "blocked_paths"))
-    return merged
-
-
-def _overlay(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(lower)
-    for key, value in higher.items():
-        below = merged.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            merged[key] = _overlay(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
-        else:
-            merged[key] = value
-    return merged
-
-
-def _by_name(lower: Any, higher: Any) -> Any:
-    if not _all_tables(lower) or not _all_tables(higher):
-        return higher  # what is wrong with it is said when it is read
-    named = {rule.get("name"): rule for rule in higher}
-    kept = [rule for rule in lower if rule.get("name") not in named]
-    return [*kept, *higher]
-
-
-def _all_tables(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(item, dict) for item in cast("list[object]", value)
+    file = project or project_file(root)
+    return configuration(
+        read_layer(places.policy_file),
+        read_layer(file),
+        file=file,
+        word=partial(_word, places, file) if trusted is None else lambda _digest: trusted,
     )
 
 
-def _unite(
-    merged: dict[str, Any], lower: dict[str, Any], higher: dict[str, Any], path: tuple[str, ...]
-) -> None:
-    *tables, key = path
-    lists = [_table(layer, *tables).get(key, []) for layer in (lower, higher)]
-    if not all(isinstance(entry, list) for entry in lists) or not any(lists):
-        return
-    _table(merged, *tables)[key] = list(dict.fromkeys([*lists[0], *lists[1]]))
+def _word(places: Places, file: Path, digest: str) -> bool | None:
+    return is_trusted(places, file, digest)
 
 
-def _table(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    for key in keys:
-        below = data.get(key)
-        data = cast("dict[str, Any]", below) if isinstance(below, dict) else {}
-    return data
+def project_file(root: Path) -> Path:
+    return root / ".smista" / "config.toml"
 
 
-def _layer(file: Path, findings: list[Finding]) -> dict[str, Any]:
-    """Return the tables of *file* ({} without one); its shape is checked where it stands."""
-    try:
-        data = tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        findings.append(Finding(file=str(file), place="", message=str(error)))
-        return {}
-    wrong = list(unknown_keys(ConfigFile, data, file=str(file), place=""))
-    try:
-        ConfigFile.model_validate(data)
-    except ValidationError as error:
-        wrong += shape_findings(error, file=str(file), place="")
-    findings += wrong
-    return {} if wrong else data
+def configuration(own: Layer, project: Layer, *, file: Path, word: Word) -> Configuration:
+    """Merge two layers. *word* tells of the project file's digest if it is trusted."""
+    digest = project.source.digest
+    trusted = word(digest) if digest else None
+    base = combine(own.data)
+    whole = combine(own.data, project.data)
+    safe, full = ConfigFile.model_validate(base), ConfigFile.model_validate(whole)
+    tightened = _tightened(safe, ConfigFile.model_validate(project.data))
+    merged = full if trusted else tightened
+    origins = _origins(own, project, whole if trusted else base, both=bool(trusted))
+    findings = [*own.findings, *project.findings]
+    findings += project.source.findings(check_project(project.data))
+    reported = {(finding.file, finding.place) for finding in findings}
+    findings += [
+        finding
+        for finding in origins.findings(check_config(merged))
+        if (finding.file, finding.place) not in reported
+    ]
+    return Configuration(
+        own=own,
+        project=project,
+        file=file,
+        trusted=trusted,
+        merged=merged,
+        origins=origins,
+        findings=tuple(dict.fromkeys(findings)),
+        withheld=tuple(_differences(tightened, full)),
+    )
 
 
-def _read(data: dict[str, Any], file: str, findings: list[Finding]) -> ConfigFile:
-    merged = ConfigFile.model_validate(data)
-    findings += check_config(merged, file=file)
-    return merged
+def own_configuration(own: Layer) -> Configuration:
+    """Return what the global file alone makes of the built-in configuration."""
+    nothing = layer_of(Source(own.file))
+    return configuration(own, nothing, file=Path(own.file), word=lambda _digest: None)
 
 
-def _notices(own: dict[str, Any], project: dict[str, Any], file: Path) -> list[str]:
-    # A project is written by others: what it redirects is never silent.
-    notices: list[str] = []
-    url = _table(project, "router").get("url")
-    if url is not None and url != _table(own, "router").get("url"):
-        notices.append(f"{file} sets the router to {url}")
-    for name, entry in _table(project, "providers").items():
-        reference = entry.get("api_key")
-        if reference and reference != _table(own, "providers", name).get("api_key"):
-            notices.append(f"{file} takes the key of {name} from {reference}")
-    return notices
+def _origins(own: Layer, project: Layer, merged: dict[str, Any], *, both: bool) -> Origins:
+    rules = tuple(cast("list[dict[str, Any]]", table(merged, "routing").get("rules", [])))
+    if both:
+        return Origins(layers=(own, project), rules=rules)
+    return Origins(layers=(own,), rules=rules, patterns_only=(project,))
+
+
+def _tightened(own: ConfigFile, said: ConfigFile) -> ConfigFile:
+    policy = tighten(own.policy(), said.policy())
+    mine, theirs = own.local_preferences, said.local_preferences
+    switches = tighten_preferences(mine.travelling(), _as_said(theirs))
+    kept = {
+        **switches.model_dump(),
+        "encrypt_sessions": mine.encrypt_sessions
+        or ("encrypt_sessions" in theirs.model_fields_set and theirs.encrypt_sessions),
+    }
+    return own.model_copy(
+        update={
+            "routing": policy.routing,
+            "tools": policy.tools,
+            "privacy": policy.privacy,
+            "local_preferences": mine.model_copy(update=kept),
+        }
+    )
+
+
+def _as_said(theirs: Preferences) -> LocalPreferences:
+    """Return the switches with only those marked as set that the file sets."""
+    travelling = theirs.travelling()
+    said = theirs.model_fields_set & set(LocalPreferences.model_fields)
+    return LocalPreferences.model_construct(said, **travelling.model_dump())
+
+
+def _differences(now: ConfigFile, trusted: ConfigFile) -> Iterator[str]:
+    """Yield what trust would change, one line for each setting, with what holds now."""
+    before, after = flat(now), flat(trusted)
+    for place in sorted({*before, *after}, key=lambda place: (place not in after, place)):
+        new, old = after.get(place), before.get(place)
+        if new == old:
+            continue
+        if new is None:
+            yield f"{place} back to its default  (now {old})"
+        else:
+            yield f"{place} = {new}" + ("" if old is None else f"  (now {old})")
+
+
+def flat(config: ConfigFile) -> dict[str, str]:
+    """Return every setting of *config* by its place; rules stand under their names."""
+    settings: dict[str, str] = {}
+    data = config.model_dump(mode="json", exclude_defaults=True)
+    rules: list[dict[str, Any]] = data.get("routing", {}).pop("rules", [])
+    _flatten(data, "", settings)
+    for rule in rules:
+        _flatten(rule, f"routing.rules {rule['name']!r}", settings)
+    if rules:
+        settings["routing.rules, in order"] = ", ".join(repr(rule["name"]) for rule in rules)
+    return settings
+
+
+def _flatten(value: Mapping[str, Any], place: str, settings: dict[str, str]) -> None:
+    for key, below in value.items():
+        spot = f"{place}.{key}" if place else key
+        if isinstance(below, dict) and below:
+            _flatten(cast("dict[str, Any]", below), spot, settings)
+        else:
+            settings[spot] = json.dumps(below, ensure_ascii=False)

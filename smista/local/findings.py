@@ -1,11 +1,14 @@
 """What is wrong with a file of the user, said so that a person finds the line and mends it."""
 
-from collections.abc import Iterator, Mapping
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, cast, get_args, get_origin
+from typing import Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+Place = tuple[str | int, ...]
+"""Keys and list indexes from the top of a file."""
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 class Severity(StrEnum):
@@ -13,18 +16,40 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class Fault(NamedTuple):
+    """Something wrong in a file, before anybody looked up in which line it stands.
+
+    *subject* is the text at fault where it tells the file it came from; it is never shown.
+    """
+
+    place: Place
+    message: str
+    remedy: str = ""
+    severity: Severity = Severity.ERROR
+    subject: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """*place* is the path of tables and keys inside *file*. Values are never quoted."""
+    """*place* is the path of tables and keys inside *file*. Values are never quoted.
+
+    *line* and *column* count from 1; None where the place is about something that is not there.
+    """
 
     file: str
     place: str
     message: str
     remedy: str = ""
     severity: Severity = Severity.ERROR
+    line: int | None = None
+    column: int | None = None
 
     def __str__(self) -> str:
-        where = f"{self.file}: {self.place}" if self.place else self.file
+        where = self.file
+        if self.line is not None:
+            where += f":{self.line}:{self.column}"
+        if self.place:
+            where += f": {self.place}"
         tail = f" ({self.remedy})" if self.remedy else ""
         return f"{self.severity}: {where}: {self.message}{tail}"
 
@@ -37,53 +62,35 @@ class InvalidConfig(Exception):
         self.findings = findings
 
 
-def shape_findings(error: ValidationError, *, file: str, place: str) -> list[Finding]:
-    """Return one finding for each fault that pydantic saw below *place*."""
-    return [
-        Finding(
-            file=file,
-            place=_place(place, fault["loc"]),
-            message="unknown key" if fault["type"] == "extra_forbidden" else fault["msg"],
-        )
-        for fault in error.errors(include_input=False, include_url=False)
-    ]
-
-
-def unknown_keys(
-    model: type[BaseModel], data: Mapping[str, Any], *, file: str, place: str
-) -> Iterator[Finding]:
-    """Yield a finding for each key of *data*, at any depth, that *model* does not know."""
-    for key, value in data.items():
-        spot = f"{place}.{key}" if place else key
-        if key not in model.model_fields:
-            known = ", ".join(sorted(model.model_fields))
-            yield Finding(
-                file=file, place=spot, message="unknown key", remedy=f"use one of {known}"
-            )
+def spell(place: Place) -> str:
+    """Return *place* as a person writes it: `routing.rules[2].paths[0]`."""
+    text = ""
+    for step in place:
+        if isinstance(step, int):
+            text += f"[{step}]"
             continue
-        yield from _below(model.model_fields[key].annotation, value, file=file, place=spot)
+        # A key that needs quotes in the file gets them here too.
+        key = step if _BARE.match(step) else '"' + step.replace('"', '\\"') + '"'
+        text += f".{key}" if text else key
+    return text
 
 
-def _below(annotation: Any, value: object, *, file: str, place: str) -> Iterator[Finding]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if isinstance(value, dict):
-            table = cast("dict[str, Any]", value)
-            yield from unknown_keys(annotation, table, file=file, place=place)
-        return
-    inner = get_args(annotation)
-    if get_origin(annotation) is dict and isinstance(value, dict):
-        for key, item in cast("dict[str, object]", value).items():
-            yield from _below(inner[1], item, file=file, place=f"{place}.{key}")
-    elif get_origin(annotation) is tuple and isinstance(value, list):
-        for index, item in enumerate(cast("list[object]", value)):
-            yield from _below(inner[0], item, file=file, place=f"{place}[{index}]")
-    else:
-        for option in inner:
-            yield from _below(option, value, file=file, place=place)
+def meant(word: str, names: "list[str] | tuple[str, ...]") -> str | None:
+    """Return the one of *names* that *word* was probably meant to be."""
+    from rapidfuzz import process  # only whoever made a mistake pays for it
+    from rapidfuzz.distance import OSA
+
+    if not names or len(word) > 64:
+        return None
+    found = process.extractOne(word.lower(), names, scorer=OSA.distance, score_cutoff=3)
+    if found is None or found[1] > max(1, len(word) // 3):
+        return None
+    return str(found[0])
 
 
-def _place(start: str, location: tuple[int | str, ...]) -> str:
-    place = start
-    for step in location:
-        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else step
-    return place
+def choose(word: str, names: "list[str] | tuple[str, ...]") -> str:
+    """Return the remedy for *word*, which is none of *names*."""
+    close = meant(word, names)
+    if close is not None:
+        return f"did you mean {close!r}?"
+    return f"use one of {', '.join(names)}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from smista.core.errors import SmistaError
 from smista.core.model_ref import BUILT_IN, provider_id
-from smista.local.findings import Finding, Severity
+from smista.local.findings import Fault, Place, Severity
 from smista.local.router_config import RouterConfig
 
 _HOUR_MS: Final = 3_600_000
@@ -16,20 +16,13 @@ _TIMEOUTS: Final = ("request_timeout_ms", "provider_timeout_ms", "tool_timeout_m
 _SIZES: Final = ("max_request_body_bytes", "max_context_bytes")
 _LEVELS: Final = ("off", "error", "warn", "warning", "info", "debug", "trace")
 
-Said = tuple[str, str, str, Severity]
-"""Place, message, remedy, severity."""
+
+def check_router(config: RouterConfig) -> list[Fault]:
+    """Return everything that is wrong with *config*; no fault quotes a secret."""
+    return [fault for check in _CHECKS for fault in check(config)]
 
 
-def check_router(config: RouterConfig, file: str) -> list[Finding]:
-    """Return every finding about *config*; none of them quotes a secret."""
-    return [
-        Finding(file=file, place=place, message=message, remedy=remedy, severity=severity)
-        for check in _CHECKS
-        for place, message, remedy, severity in check(config)
-    ]
-
-
-def _server(config: RouterConfig) -> Iterator[Said]:
+def _server(config: RouterConfig) -> Iterator[Fault]:
     if config.port == 0:
         yield _error("router.port", "0 is not a port", "use 1 to 65535")
     if not _is_host(config.host):
@@ -37,12 +30,12 @@ def _server(config: RouterConfig) -> Iterator[Said]:
     elif _is_everywhere(config.host) and config.storage.mode == "embedded":
         message = f"{config.host} is reachable from other machines"
         if config.allow_public:
-            yield "router.host", message, "bind 127.0.0.1", Severity.WARNING
+            yield _warning("router.host", message, "bind 127.0.0.1")
         else:
             yield _error("router.host", message, "bind 127.0.0.1, or set allow_public = true")
 
 
-def _storage(config: RouterConfig) -> Iterator[Said]:
+def _storage(config: RouterConfig) -> Iterator[Fault]:
     storage = config.storage
     if storage.mode == "embedded":
         if storage.path == "":
@@ -57,20 +50,20 @@ def _storage(config: RouterConfig) -> Iterator[Said]:
         yield _error(place, "must be off in remote mode", "set it to false")
 
 
-def _limits(config: RouterConfig) -> Iterator[Said]:
+def _limits(config: RouterConfig) -> Iterator[Fault]:
     values = config.limits.model_dump()
     for key in _TIMEOUTS:
         if values[key] == 0:
             yield _error(f"router.limits.{key}", "0 ms", "use a positive number of milliseconds")
         if values[key] > _HOUR_MS:
-            message = "more than an hour"
-            yield f"router.limits.{key}", message, "the unit is milliseconds", Severity.WARNING
+            remedy = "the unit is milliseconds"
+            yield _warning(f"router.limits.{key}", "more than an hour", remedy)
     for key in _SIZES:
         if values[key] == 0:
             yield _error(f"router.limits.{key}", "0 bytes", "use a positive number of bytes")
 
 
-def _rate_limit(config: RouterConfig) -> Iterator[Said]:
+def _rate_limit(config: RouterConfig) -> Iterator[Fault]:
     values = config.rate_limit.model_dump()
     if not config.rate_limit.enabled:
         return
@@ -79,21 +72,21 @@ def _rate_limit(config: RouterConfig) -> Iterator[Said]:
             yield _error(f"router.rate_limit.{key}", "0", "use a positive value, or disable it")
 
 
-def _logging(config: RouterConfig) -> Iterator[Said]:
+def _logging(config: RouterConfig) -> Iterator[Fault]:
     if config.logging.level.lower() not in _LEVELS:
         yield _error("router.logging.level", "unknown level", f"use one of {', '.join(_LEVELS)}")
 
 
-def _cors(config: RouterConfig) -> Iterator[Said]:
+def _cors(config: RouterConfig) -> Iterator[Fault]:
     origins = config.cors.allowed_origins
     if config.cors.enabled and (not origins or "*" in origins):
         place = "router.cors.allowed_origins"
         yield _error(place, "any web page could ask the router", "name the origins")
 
 
-def _providers(config: RouterConfig) -> Iterator[Said]:
+def _providers(config: RouterConfig) -> Iterator[Fault]:
     for name, instance in config.providers.items():
-        place = f'router.providers."{name}"'
+        place: Place = ("router", "providers", name)
         try:
             known = provider_id(name)
         except SmistaError as error:
@@ -101,28 +94,33 @@ def _providers(config: RouterConfig) -> Iterator[Said]:
             continue
         if known in BUILT_IN and instance.base_url is not None:
             message = "this provider has a fixed endpoint; the value is ignored"
-            yield f"{place}.base_url", message, "delete it", Severity.WARNING
+            yield _warning((*place, "base_url"), message, "delete it")
         elif known not in BUILT_IN and not _is_http(instance.base_url):
-            yield _error(f"{place}.base_url", "no usable URL", "set it to http://… or https://…")
-        names = [model.name for model in instance.models]
-        for twice in sorted({model for model in names if names.count(model) > 1}):
-            yield _error(f"{place}.models", f"{twice!r} is declared twice", "drop one")
+            remedy = "set it to http://… or https://…"
+            yield _error((*place, "base_url"), "no usable URL", remedy)
+        seen: set[str] = set()
+        for index, model in enumerate(instance.models):
+            if model.name in seen:
+                twice = (*place, "models", index, "name")
+                yield _error(twice, f"{model.name!r} is declared twice", "drop one")
+            seen.add(model.name)
 
 
-def _ollama(config: RouterConfig) -> Iterator[Said]:
+def _ollama(config: RouterConfig) -> Iterator[Fault]:
     if config.ollama.enabled and not _is_http(config.ollama.base_url):
         yield _error("router.ollama.base_url", "no usable URL", "use http://127.0.0.1:11434")
 
 
-def _prices(config: RouterConfig) -> Iterator[Said]:
+def _prices(config: RouterConfig) -> Iterator[Fault]:
     for index, price in enumerate(config.prices):
         try:
             provider_id(price.provider)
         except SmistaError as error:
-            yield _error(f"router.prices[{index}].provider", error.message, "name a provider")
+            place = ("router", "prices", index, "provider")
+            yield _error(place, error.message, "name a provider")
 
 
-_CHECKS: Final[tuple[Callable[[RouterConfig], Iterator[Said]], ...]] = (
+_CHECKS: Final[tuple[Callable[[RouterConfig], Iterator[Fault]], ...]] = (
     _server,
     _storage,
     _limits,
@@ -135,8 +133,16 @@ _CHECKS: Final[tuple[Callable[[RouterConfig], Iterator[Said]], ...]] = (
 )
 
 
-def _error(place: str, message: str, remedy: str) -> Said:
-    return place, message, remedy, Severity.ERROR
+def _error(place: str | Place, message: str, remedy: str) -> Fault:
+    return Fault(_steps(place), message, remedy)
+
+
+def _warning(place: str | Place, message: str, remedy: str) -> Fault:
+    return Fault(_steps(place), message, remedy, Severity.WARNING)
+
+
+def _steps(place: str | Place) -> Place:
+    return tuple(place.split(".")) if isinstance(place, str) else place
 
 
 def _is_http(url: str | None) -> bool:

@@ -1,16 +1,14 @@
 """`router.toml` → a checked RouterConfig, or all findings at once."""
 
-import tomllib
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from pydantic import ValidationError
-
-from smista.local.findings import Finding, InvalidConfig, Severity, shape_findings
+from smista.local.findings import Fault, Finding, InvalidConfig, Severity, choose
 from smista.local.paths import Places
 from smista.local.router_checks import check_router
 from smista.local.router_config import RouterConfig
+from smista.local.shapes import fit
+from smista.local.toml_source import Source, read_source
 
 
 class LoadedRouter(NamedTuple):
@@ -27,7 +25,10 @@ def load_router_config(places: Places, path: Path | None = None) -> LoadedRouter
     Raises InvalidConfig with all findings.
     """
     file = path or places.router_file
-    config, findings = parse_router(_read(file, required=path is not None), file=str(file))
+    source = read_source(file)
+    if path is not None and not source.exists:
+        raise InvalidConfig((Finding(file=str(file), place="", message="no such file"),))
+    config, findings = parse_router(source)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise InvalidConfig(findings)
     database = _database(config, file, places)
@@ -35,60 +36,30 @@ def load_router_config(places: Places, path: Path | None = None) -> LoadedRouter
     return LoadedRouter(config.model_copy(update={"storage": storage}), findings)
 
 
-def parse_router(data: dict[str, Any], *, file: str) -> tuple[RouterConfig, tuple[Finding, ...]]:
-    """Return the configuration that *data* describes and all that is wrong with it.
+def parse_router(source: Source) -> tuple[RouterConfig, tuple[Finding, ...]]:
+    """Return the configuration that *source* describes and all that is wrong with it.
 
     What cannot be read stands with its default, so that the rest is checked too.
     """
-    findings = [
-        Finding(file=file, place=key, message="unknown table", remedy="use [router]")
-        for key in data
-        if key != "router"
+    faults = [
+        Fault((key,), "unknown table", _outside(key)) for key in source.data if key != "router"
     ]
-    table = data.get("router", {})
+    table: object = source.data.get("router", {})
     if not isinstance(table, dict):
-        findings.append(Finding(file=file, place="router", message="should be a table"))
+        faults.append(Fault(("router",), "it should be a table", "write [router]"))
         table = {}
-    config = _read_what_can_be(cast("dict[str, Any]", table), file, findings)
-    findings += check_router(config, file)
-    return config, tuple(findings)
+    data = cast("dict[str, Any]", table)
+    faults += fit(RouterConfig, data, place=("router",))
+    reported = {fault.place for fault in faults}
+    config = RouterConfig.model_validate(data)
+    faults += [fault for fault in check_router(config) if fault.place not in reported]
+    return config, (*source.faults, *source.findings(faults))
 
 
-def _read_what_can_be(table: dict[str, Any], file: str, findings: list[Finding]) -> RouterConfig:
-    good = deepcopy(table)
-    while True:
-        try:
-            return RouterConfig.model_validate(good)
-        except ValidationError as error:
-            findings += shape_findings(error, file=file, place="router")
-            # Each round takes something out, so this ends.
-            for fault in error.errors(include_input=False, include_url=False):
-                _take_out(good, fault["loc"], missing=fault["type"] == "missing")
-
-
-def _take_out(table: dict[str, Any], location: tuple[int | str, ...], *, missing: bool) -> None:
-    """Remove the key at *location*; a list with a bad item, or a table lacking one, goes whole."""
-    keys = [str(step) for step in location]
-    if missing:
-        keys.pop()
-    here: Any = table
-    for depth, key in enumerate(keys):
-        below = here.get(key)
-        if depth == len(keys) - 1 or not isinstance(below, dict):
-            here.pop(key, None)
-            return
-        here = cast("dict[str, Any]", below)
-
-
-def _read(file: Path, *, required: bool) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        if not required:
-            return {}
-        raise InvalidConfig((Finding(file=str(file), place="", message="no such file"),)) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidConfig((Finding(file=str(file), place="", message=str(error)),)) from error
+def _outside(key: str) -> str:
+    if key in RouterConfig.model_fields:
+        return f"write [router.{key}]"
+    return choose(key, ("router",))
 
 
 def _database(config: RouterConfig, file: Path, places: Places) -> str:

@@ -158,6 +158,7 @@ class House:
     port: int = field(default_factory=free_port)
     keyed_port: int = field(default_factory=free_port)
     extra: dict[str, str] = field(default_factory=dict)
+    trusted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.home.mkdir(mode=0o700)
@@ -198,7 +199,11 @@ class House:
         return {**inherited(), "HOME": str(user), "SMISTA_HOME": str(self.home), **self.extra}
 
     def write_policy(self, text: str) -> None:
+        """Write the project's file and let the user trust it, as whoever wrote it would."""
         (self.project / ".smista" / "config.toml").write_text(text)
+        if text not in self.trusted:
+            self.trusted.add(text)
+            self.run("trust", "--yes")
 
     def run(
         self, *words: str, typed: str = "", umask: int = 0o022

@@ -160,7 +160,8 @@ def test_a_broken_policy_is_wrong_configuration_and_says_where(shared: House) ->
     shared.write_policy(POLICY.replace('file_write = "ask"', 'file_write = "perhaps"'))
     done = shared.run("hello")
     assert done.returncode == 2
-    assert "config.toml: tools.permissions.file_write" in done.stderr
+    line = POLICY.split("\n").index('file_write = "ask"') + 1
+    assert f"config.toml:{line}:1: tools.permissions.file_write" in done.stderr
 
 
 def test_without_a_router_every_command_says_how_to_start_one(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from smista.core.intents import Mode
 from smista.local.config_files import combine, load_client_config
 from smista.local.findings import InvalidConfig
 from smista.local.paths import find_places
+from smista.local.toml_source import read_source
+from smista.local.trust import remember
 
 ROUTED = """
 [providers.openai]
@@ -25,8 +27,10 @@ class Files:
     def own(self, text):
         self.places.policy_file.write_text(text)
 
-    def project(self, text):
-        (self.root / ".smista" / "config.toml").write_text(text)
+    def project(self, text, *, trusted=True):
+        file = self.root / ".smista" / "config.toml"
+        file.write_text(text)
+        remember(self.places, file, read_source(file).digest, trusted=trusted)
 
     def load(self):
         return load_client_config(self.root, self.places)
@@ -141,12 +145,12 @@ def test_the_merged_rules_are_checked(files):
     )
     findings = files.findings()
     assert {
-        "privacy.restricted_paths[13]",
-        'providers."openai".api_key',
-        'providers."nobody"',
+        "privacy.restricted_paths[0]",
+        "providers.openai.api_key",
+        "providers.nobody",
         "routing.rules[0].model",
         "routing.rules[1].name",
-        "routing.rules[1].fallbacks",
+        "routing.rules[1].fallbacks[0]",
         "routing.rules[1].priority",
         "routing.rules[1].required_permissions.permissions.shell",
     } == set(findings)
@@ -162,24 +166,6 @@ def test_rules_that_never_match_together_are_not_ambiguous(files):
 def test_a_project_cannot_send_the_user_to_another_machine(files):
     files.project('[router]\nurl = "https://evil.example"\nauth_source = "helper"\n')
     assert set(files.findings()) == {"router.url", "router.auth_source"}
-
-
-def test_a_project_that_redirects_on_this_machine_is_not_silent(files):
-    files.own(ROUTED)
-    files.project(
-        '[router]\nurl = "http://127.0.0.1:9999"\n'
-        '[providers.openai]\napi_key = "${secret:AWS_KEY}"\n'
-    )
-    notices = files.load().notices
-    assert any("http://127.0.0.1:9999" in notice for notice in notices)
-    assert any("${secret:AWS_KEY}" in notice for notice in notices)
-
-
-def test_what_the_user_says_too_needs_no_notice(files):
-    text = '[router]\nurl = "http://127.0.0.1:9999"\n'
-    files.own(text)
-    files.project(text)
-    assert files.load().notices == ()
 
 
 @pytest.mark.parametrize(

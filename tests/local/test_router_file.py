@@ -8,6 +8,7 @@ from smista.local.findings import InvalidConfig, Severity
 from smista.local.paths import find_places
 from smista.local.router_config import RouterConfig
 from smista.local.router_file import load_router_config, parse_router
+from smista.local.toml_source import Source
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def places(tmp_path):
 
 
 def found(table):
-    _, findings = parse_router({"router": table}, file="router.toml")
+    _, findings = parse_router(Source("router.toml", data={"router": table}))
     return {finding.place: finding for finding in findings}
 
 
@@ -110,7 +111,7 @@ def test_every_fault_is_found_in_one_pass():
         "router.logging.level",
         'router.providers."openai-compat:ollama"',
         'router.providers."openai-compat:a".base_url',
-        "router.providers.openai-compat:a.models[0].max_context_tokens",
+        'router.providers."openai-compat:a".models[0].max_context_tokens',
         "router.ollama.base_url",
         "router.prices[0].input_cost_per_million_tokens",
         "router.prices[0].output_cost_per_million_tokens",
@@ -150,7 +151,7 @@ def test_warnings_do_not_prevent_a_start(places):
     _, warnings = load_router_config(places)
     assert [str(warning.place) for warning in warnings] == [
         "router.limits.request_timeout_ms",
-        'router.providers."openai".base_url',
+        "router.providers.openai.base_url",
     ]
 
 
@@ -162,9 +163,8 @@ def test_a_clear_text_store_elsewhere_is_an_error():
 
 
 def test_the_password_is_neither_quoted_nor_written_back():
-    config, findings = parse_router(
-        {"router": {"storage": {"password": "pw-canary", "engine": "pw-canary"}}}, file="f"
-    )
+    storage = {"password": "pw-canary", "engine": "pw-canary"}
+    config, findings = parse_router(Source("f", data={"router": {"storage": storage}}))
     assert findings
     assert "canary" not in "".join(map(str, findings))
     good = RouterConfig.model_validate({"storage": {"password": "pw-canary"}})
@@ -181,5 +181,5 @@ def test_a_price_that_is_a_binary_float_is_refused():
 
 def test_text_that_is_not_toml_is_said_with_its_place(places):
     places.router_file.write_text("[router\n")
-    with pytest.raises(InvalidConfig, match="line 1"):
+    with pytest.raises(InvalidConfig, match=":1:8: not TOML"):
         load_router_config(places)

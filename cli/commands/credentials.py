@@ -1,0 +1,76 @@
+"""`smista credentials`: provider keys, kept beside the configuration and never in it."""
+
+from typing import Final, cast
+
+import asyncclick as click
+
+from cli.failures import DONE, FAILED, BadUsage
+from cli.storing import Store, given_key, scoped
+from cli.surroundings import Surroundings
+from cli.visible import visible_line
+from smista.core.errors import SmistaError
+from smista.core.model_ref import provider_id
+
+ALIASES: Final = {"add": "set", "get": "check", "delete": "remove", "rm": "remove"}
+
+
+class Aliased(click.Group):
+    """Finds its commands under their other names too."""
+
+    aliases = ALIASES
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+
+
+@click.group(cls=Aliased)
+@click.option("--global", "everywhere", is_flag=True, help="The key of all your projects.")
+@click.pass_context
+async def credentials(ctx: click.Context, everywhere: bool) -> None:
+    """Keep, check and remove the keys of model providers.
+
+    PROVIDER is anthropic, gemini, openai, ollama or openai-compat:<name>.
+    """
+    ctx.obj = scoped(cast("Surroundings", ctx.obj), everywhere=everywhere)
+
+
+@credentials.command("set")
+@click.argument("provider")
+@click.argument("key", required=False)
+@click.pass_obj
+async def store(kept: Store, provider: str, key: str | None) -> None:
+    """Keep the key of PROVIDER. Without KEY it is asked for, or read from a pipe."""
+    name = _provider(provider)
+    path = kept.keys.store(name, await given_key(key, name), scope=kept.scope)
+    click.echo(f"the key of {name} is kept in {visible_line(str(path))}")
+
+
+@credentials.command()
+@click.argument("provider")
+@click.pass_obj
+async def check(kept: Store, provider: str) -> int:
+    """Say whether a key of PROVIDER is there, without showing it."""
+    name = _provider(provider)
+    if kept.keys.find(name) is None:
+        click.echo(f"no key of {name}; store it: smista credentials set {name}")
+        return FAILED
+    click.echo(f"there is a key of {name}")
+    return DONE
+
+
+@credentials.command()
+@click.argument("provider")
+@click.pass_obj
+async def remove(kept: Store, provider: str) -> None:
+    """Forget the key of PROVIDER in this scope."""
+    name = _provider(provider)
+    gone = kept.keys.remove(name, scope=kept.scope)
+    where = visible_line(str(kept.keys.path(kept.scope)))
+    click.echo(f"the key of {name} is {'gone from' if gone else 'not in'} {where}")
+
+
+def _provider(text: str) -> str:
+    try:
+        return provider_id(text)
+    except SmistaError as error:
+        raise BadUsage(error.message) from error
