@@ -24,7 +24,7 @@ from smista.core.identity import identity
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
 from smista.core.pipeline import decide
-from smista.core.records import Session, TraceEvent
+from smista.core.records import Session, SessionState, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import session_detail
 from smista.ports.journal import CostSum
@@ -87,7 +87,11 @@ class Directory:
         """Return the decision an execute would make now; no lock, no write, no model call."""
         session = await self._session(user_id, session_id)
         actor = self._awake.get(session_id)
-        state = actor.state if actor else await self._parts.journal.load(session)
+        state = (
+            actor.state
+            if actor
+            else await self._parts.journal.load(session, at=self._parts.clock.now())
+        )
         snapshot = await preview_snapshot(state, request, credentials, self._parts)
         match decide(snapshot):
             case Refusal(error=error):
@@ -113,13 +117,16 @@ class Directory:
         waking = self._waking[session_id] = trio.Event()
         try:
             session = await self._session(user_id, session_id)
-            state = await self._parts.journal.load(session)
+            state = await self._load(session)
             actor = SessionActor(state, self._parts, partial(self._forget, session_id))
             self._awake[session_id] = actor
             self._nursery.start_soon(self._host, actor)
         finally:
             del self._waking[session_id]
             waking.set()
+
+    async def _load(self, session: Session) -> SessionState:
+        return await self._parts.journal.load(session, at=self._parts.clock.now())
 
     def _forget(self, session_id: str) -> None:
         self._awake.pop(session_id, None)

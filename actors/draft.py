@@ -28,6 +28,7 @@ from smista.core.records import (
     DiffStatus,
     EventType,
     PlanRecord,
+    RouteContext,
     RoutingRecord,
     RunInput,
     SessionState,
@@ -63,7 +64,7 @@ class Draft:
         self._plans: dict[str, PlanRecord] = {}
         self._events: list[TraceEvent] = []
         self._early: list[tuple[EventType, Mapping[str, Any]]] = []
-        self._context: tuple[TaskIntent, str, str, str | None] | None = None
+        self._context = state.run.route
         self._selected: dict[tuple[str, str | None], tuple[bool, str]] = {
             (r.kind, r.path): (r.included, r.reason) for r in state.references
         }
@@ -97,6 +98,7 @@ class Draft:
                 barred=None,
                 ceiling=None,
                 unpriced_agreed=False,
+                route=None,
             ),
             input=RunInput(
                 run_id=run_id,
@@ -107,6 +109,7 @@ class Draft:
             references=(),
         )
         self._selected = {}
+        self._context = None
         self.model_calls = self.base_calls = 0
         self._first_turn, self._attempt, self._ordinal = 1, 0, 0
 
@@ -127,7 +130,8 @@ class Draft:
     # --- rows --------------------------------------------------------------------------------
 
     def add_user(self, text: str) -> None:
-        """Append what the user wrote."""
+        """Append what the user wrote; it is filed under the route it leads to."""
+        self._context = None
         self._append(self.new_id("session_message"), Role.USER, text, {})
 
     def add_note(self, text: str) -> None:
@@ -345,7 +349,8 @@ class Draft:
         self, task_type: TaskIntent, provider: str, model: str, matched_rule: str | None
     ) -> None:
         """Set the routing context of events, and place those that came before it was known."""
-        self._context = (task_type, provider, model, matched_rule)
+        self._context = RouteContext(task_type, provider, model, matched_rule)
+        self.change_run(route=self._context)
         early, self._early = self._early, []
         for event_type, payload in early:
             self.note(event_type, payload)
@@ -355,18 +360,21 @@ class Draft:
         if self._context is None:
             self._early.append((event_type, payload))
             return
-        task_type, provider, model, matched_rule = self._context
         self._events.append(
             TraceEvent(
                 event_type=event_type,
-                task_type=task_type,
-                provider=provider,
-                model=model,
                 created_at=self.now,
                 payload=payload,
-                matched_rule=matched_rule,
+                **self._context._asdict(),
             )
         )
+
+    def _place_the_rest(self) -> None:
+        """File what never came to a route under the one before it, or under none at all."""
+        if self._early:
+            intent = self.input.request.policy.classification.default_intent
+            route = self.state.run.route or RouteContext(intent, "", "")
+            self.context(*route)
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -377,6 +385,7 @@ class Draft:
 
         *again*: the turn did not get to its end and may be asked for once more.
         """
+        self._place_the_rest()
         if isinstance(phase, Idle):
             self._forget_restricted()
         run = self.state.run

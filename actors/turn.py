@@ -106,7 +106,11 @@ async def take_snapshot(
     catalog = await providers.catalog(
         credentials, local_only=local_only, deadline=parts.durations.catalog
     )
-    return replace(snapshot, models=catalog.models, unavailable=catalog.unavailable)
+    return replace(
+        snapshot,
+        models=(*catalog.models, *catalog.by_name),
+        unavailable=catalog.unavailable,
+    )
 
 
 class Spent(NamedTuple):

@@ -118,6 +118,7 @@ class FakeProviders:
         self._catalog = Catalog(models=tuple(models))
         self.asked: list[bool] = []  # each listing: was it for local models only?
         self.fresh = True
+        self.hang = False
 
     def add(self, provider: ScriptedProvider) -> None:
         self._providers[provider.descriptor.id] = provider
@@ -136,6 +137,8 @@ class FakeProviders:
     ) -> Catalog:
         await trio.lowlevel.checkpoint()
         self.asked.append(local_only)
+        if self.hang:
+            await trio.sleep_forever()
         return self._catalog
 
 

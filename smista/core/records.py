@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from smista.core.history import Message
 from smista.core.intents import TaskIntent
@@ -196,6 +196,15 @@ class TraceEvent:
     matched_rule: str | None = None
 
 
+class RouteContext(NamedTuple):
+    """The routing context that events are filed under."""
+
+    task_type: TaskIntent
+    provider: str
+    model: str
+    matched_rule: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """The row that says where the run is, and how much the session holds.
@@ -206,7 +215,8 @@ class RunState:
     being served (remote storage only: with the embedded store its file lock is the lease).
     *spent* is what the run's model calls used so far. *barred* is why remote models are out for
     the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and
-    *unpriced_agreed* that they agreed to models without a known price.
+    *unpriced_agreed* that they agreed to models without a known price. *route* is the one of the
+    last turn: what a turn without a decision of its own leaves is filed under it.
     """
 
     run_id: str = ""
@@ -223,6 +233,7 @@ class RunState:
     barred: str | None = None
     ceiling: Decimal | None = None
     unpriced_agreed: bool = False
+    route: RouteContext | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

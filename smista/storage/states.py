@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from smista.core.errors import StorageError
 from smista.core.history import Call, Message, Role
+from smista.core.intents import TaskIntent
 from smista.core.phase import phase_from_json
 from smista.core.records import (
     AnsweredRecord,
@@ -16,6 +17,7 @@ from smista.core.records import (
     DiffStatus,
     PlanRecord,
     PlanStatus,
+    RouteContext,
     RunInput,
     RunState,
     Session,
@@ -277,7 +279,15 @@ def _run_from(stored: Row) -> RunState:
         barred=stored.get("barred"),
         ceiling=stored.get("ceiling"),
         unpriced_agreed=bool(stored.get("unpriced_agreed")),
+        route=_route_from(stored.get("route")),
     )
+
+
+def _route_from(stored: str | None) -> RouteContext | None:
+    if stored is None:
+        return None
+    task_type, provider, model, matched_rule = json.loads(stored)
+    return RouteContext(TaskIntent(task_type), provider, model, matched_rule)
 
 
 def _input_from(base: Row | None, content: Row | None) -> RunInput | None:

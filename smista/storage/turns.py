@@ -225,4 +225,5 @@ def _run_row(record: TurnRecord) -> Row:
         barred=run.barred,
         ceiling=run.ceiling,
         unpriced_agreed=run.unpriced_agreed or None,
+        route=None if run.route is None else json_text(list(run.route)),
     )

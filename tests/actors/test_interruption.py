@@ -322,3 +322,23 @@ def test_every_error_names_a_stable_code():
         kind = kinds.pop()
         kinds += kind.__subclasses__()
         assert kind.code
+
+
+async def test_calls_that_a_break_cancels_end_failed_in_the_trace():
+    async with open_house(ScriptedProvider(called("edit_file", EDIT))) as house:
+        await hear(await house.execute("fix it"))
+        await hear(await house.stop())
+        calls = [e for e in await house.trace() if e.event_type is EventType.TOOL_CALL]
+        assert [e.payload["status"] for e in calls] == ["pending", "failed"]
+        assert {(e.provider, e.model) for e in calls} == {("openai-compat:a", "m")}
+
+
+async def test_a_task_stopped_before_its_route_was_known_leaves_its_prompt_in_the_trace():
+    async with open_house(ScriptedProvider()) as house:
+        house.providers.hang = True
+        reader = await house.execute()
+        await wait_all_tasks_blocked()
+        await hear(await house.stop())
+        assert (await outcome(reader)).status is Status.IDLE
+        (event,) = await house.trace()
+        assert (event.event_type, event.payload["role"]) == (EventType.MESSAGE, "user")

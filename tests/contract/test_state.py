@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+from smista.core.intents import TaskIntent
 from smista.core.phase import AwaitingApproval
-from smista.core.records import CallStatus, PlanStatus, RunState, ToolCallRecord
+from smista.core.records import CallStatus, PlanStatus, RouteContext, RunState, ToolCallRecord
 from smista.core.secret import Plain, Sealed
 from smista.core.totals import Totals
 from smista.ports.journal import Journal
@@ -120,6 +121,7 @@ async def test_a_run_keeps_what_it_spent_and_what_was_agreed_to(journal: Journal
         barred="refused",
         ceiling=Decimal("1.50"),
         unpriced_agreed=True,
+        route=RouteContext(TaskIntent.EDIT, "openai-compat:a", "m", "r -> openai-compat:a/m"),
         phase=AwaitingApproval(id_of(500), "cost_limit", "Invoke", detail),
     )
     await journal.record_turn(turn(session, run=run))

@@ -20,6 +20,7 @@ from smista.core.records import (
     EventType,
     PlanRecord,
     PlanStatus,
+    RouteContext,
     RoutingRecord,
     RunInput,
     RunState,
@@ -41,6 +42,13 @@ times = st.datetimes(
 )
 flags = st.booleans()
 words = st.sampled_from(("ollama", "openai", "mistral"))
+routes = st.builds(
+    RouteContext,
+    task_type=st.sampled_from(TaskIntent),
+    provider=texts,
+    model=texts,
+    matched_rule=st.none() | texts,
+)
 amounts = st.decimals(min_value=0, max_value=10_000, places=6)
 counts = st.integers(0, 2**40)
 plains = texts.map(Plain)
@@ -243,6 +251,7 @@ def _turn(draw: st.DrawFn, session: Session, written: Written) -> TurnRecord:
         barred=draw(maybe(texts)),
         ceiling=draw(maybe(amounts)),
         unpriced_agreed=draw(flags),
+        route=draw(maybe(routes)),
     )
     return TurnRecord(
         session_id=session.id,
