@@ -37,6 +37,7 @@ def assemble(
         images=tuple(_images(held)),
         effort=effort if model.capabilities.reasoning else None,
         max_output_tokens=reply_reserve(model) if bounded else None,
+        local=model.local,
     )
 
 

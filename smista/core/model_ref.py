@@ -166,10 +166,14 @@ class Unavailable(BaseModel):
 
 
 class Catalog(NamedTuple):
-    """What could be listed now: the models, and the providers that dropped out and why."""
+    """What could be listed now: the models, and the providers that dropped out and why.
+
+    *by_name* are models that no list shows, but that resolve by their exact name.
+    """
 
     models: tuple[ModelDescriptor, ...] = ()
     unavailable: tuple[Unavailable, ...] = ()
+    by_name: tuple[ModelDescriptor, ...] = ()
 
     def find(self, ref: ModelRef) -> ModelDescriptor | None:
         return next((m for m in self.models if m.ref == ref), None)

@@ -32,6 +32,7 @@ class Prompt:
     """*system* is the preamble; *messages* end with the user's text or this run's tool results.
 
     *images* belong to the newest user message. *effort* None: the model has no such control.
+    *local*: the model was chosen as a local one, so nothing of this may leave for another host.
     """
 
     model: str
@@ -41,3 +42,4 @@ class Prompt:
     images: tuple[Image, ...] = ()
     effort: Effort | None = None
     max_output_tokens: int | None = None
+    local: bool = False

@@ -1,6 +1,6 @@
 """The providers of this router: settings in, providers and their models out."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -9,20 +9,33 @@ import httpx
 import trio
 
 from smista.core.errors import InvalidProviderConfiguration
-from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor, Unavailable
+from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor
 from smista.net import create_client
-from smista.ports.provider import Credentials
+from smista.ports.provider import Credentials, Provider
+from smista.providers.anthropic import BASE_URL as ANTHROPIC_URL
+from smista.providers.anthropic import Anthropic
+from smista.providers.anthropic_models import parse_models as parse_anthropic
+from smista.providers.catalogue import Catalogue, Source
 from smista.providers.compatible import Compatible
+from smista.providers.facts import Facts, OwnPrice, load_facts
+from smista.providers.fetch import Fetcher
+from smista.providers.gemini import BASE_URL as GEMINI_URL
+from smista.providers.gemini import Gemini
+from smista.providers.gemini_models import parse_models as parse_gemini
+from smista.providers.ollama import CLOUD_URL, Ollama
+from smista.providers.ollama_provider import OllamaProvider
+from smista.providers.openai import BASE_URL as OPENAI_URL
+from smista.providers.openai import OpenAI
+from smista.providers.openai_models import parse_names
+from smista.providers.peers import require_near_peer
+from smista.providers.sources import DeclaredSource, ListedSource, OllamaSource
 from smista.providers.transport import Patience, WireProvider
-from smista.providers.wire import Caps
+from smista.providers.wire import Caps, Dialect
 
-BUILT_IN: Final = (
-    ProviderDescriptor(id="anthropic", display_name="Anthropic"),
-    ProviderDescriptor(id="gemini", display_name="Gemini"),
-    ProviderDescriptor(id="ollama", display_name="Ollama", local=True),
-    ProviderDescriptor(id="openai", display_name="OpenAI"),
+_OLLAMA_KEYLESS: Final = (
+    "[router.ollama] is not enabled in router.toml, and no key for Ollama Cloud came along"
 )
-_NOT_HERE: Final = "this version of smista serves OpenAI-compatible endpoints only"
+_SHOW_PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,97 +49,253 @@ class CompatInstance:
     models: tuple[ModelDescriptor, ...] = ()
 
 
-class Registry:
-    """Providers on given *providers*; their facts are declared, so a listing asks nobody."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Where the built-in providers answer. No setting changes them; tests and tries do.
 
-    def __init__(
-        self, providers: Mapping[str, WireProvider], models: tuple[ModelDescriptor, ...]
-    ) -> None:
+    *own_ollama* is the user's own server, None if it is not enabled.
+    """
+
+    anthropic: str = ANTHROPIC_URL
+    gemini: str = GEMINI_URL
+    openai: str = OPENAI_URL
+    ollama_cloud: str = CLOUD_URL
+    own_ollama: str | None = None
+
+
+class Registry:
+    """The providers, and the catalogue of what they offer."""
+
+    def __init__(self, providers: Mapping[str, Provider], catalogue: Catalogue) -> None:
         self._providers = providers
-        self._catalog = Catalog(models, tuple(map(_unavailable, BUILT_IN)))
+        self._catalogue = catalogue
 
     def descriptors(self) -> tuple[ProviderDescriptor, ...]:
-        return (*BUILT_IN, *(provider.descriptor for provider in self._providers.values()))
+        return tuple(provider.descriptor for provider in self._providers.values())
 
-    def provider(self, provider_id: str) -> WireProvider | None:
+    def provider(self, provider_id: str) -> Provider | None:
         return self._providers.get(provider_id)
-
-    def settled(self, credentials: Credentials) -> bool:
-        """Return True: all facts are declared, so a listing asks nobody (`ports.provider`)."""
-        return True
 
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
     ) -> Catalog:
-        """Return the declared models (`ports.provider`); no connection is made."""
-        await trio.lowlevel.checkpoint()
-        return self._catalog
+        """Return what can be listed within *deadline* seconds (`ports.provider`)."""
+        return await self._catalogue.catalog(credentials, local_only=local_only, deadline=deadline)
 
 
 @asynccontextmanager
 async def open_registry(
     instances: Iterable[CompatInstance],
     *,
+    endpoints: Endpoints | None = None,
+    prices: Sequence[OwnPrice] = (),
     patience: Patience | None = None,
     caps: Caps | None = None,
     concurrency: int = 256,
 ) -> AsyncGenerator[Registry]:
-    """Own the clients of all *instances* while the registry is open.
+    """Own the clients of all providers while the registry is open.
 
     At most *concurrency* answers of one provider are under way at a time, the others queue.
     Raises InvalidProviderConfiguration for a base_url or a model that cannot be right.
     """
     async with AsyncExitStack() as clients:
-        providers: dict[str, WireProvider] = {}
-        models: list[ModelDescriptor] = []
+        builder = _Builder(
+            endpoints=endpoints or Endpoints(),
+            facts=load_facts(prices),
+            patience=patience or Patience(),
+            caps=caps,
+            concurrency=concurrency,
+        )
+        builder.add_built_in()
         for instance in instances:
-            _check(instance)
-            client = create_client(instance.base_url, local=instance.local)
+            builder.add_instance(instance)
+        for client in builder.clients:
             await clients.enter_async_context(client)
-            providers[instance.id] = WireProvider(
-                descriptor=_descriptor(instance),
-                dialect=_dialect(instance, caps),
-                client=client,
-                limiter=trio.CapacityLimiter(concurrency),
-                patience=patience or Patience(),
-            )
-            models += instance.models
-        yield Registry(providers, tuple(models))
+        async with _open_tasks() as tasks:
+            catalogue = Catalogue(builder.sources, builder.facts, tasks)
+            yield Registry(builder.providers, catalogue)
 
 
-def _descriptor(instance: CompatInstance) -> ProviderDescriptor:
-    return ProviderDescriptor(
-        id=instance.id, display_name=instance.display_name or instance.id, local=instance.local
-    )
+@asynccontextmanager
+async def _open_tasks() -> AsyncGenerator[trio.Nursery]:
+    """Give questions a place that outlives who asked them; what the body raises stays as it is."""
+    try:
+        async with trio.open_nursery() as tasks:
+            yield tasks
+            tasks.cancel_scope.cancel(reason="the registry is closed")
+    except BaseExceptionGroup as group:
+        match group.exceptions:
+            case (error,):
+                raise error from None
+            case _:
+                raise
 
 
-def _dialect(instance: CompatInstance, caps: Caps | None) -> Compatible:
-    return Compatible(
-        provider=instance.id,
-        base_url=instance.base_url,
-        models={model.model: model.capabilities for model in instance.models},
-        caps=caps,
+class _Builder:
+    """Collects what a registry consists of."""
+
+    def __init__(
+        self,
+        *,
+        endpoints: Endpoints,
+        facts: Facts,
+        patience: Patience,
+        caps: Caps | None,
+        concurrency: int,
+    ) -> None:
+        self.facts = facts
+        self.providers: dict[str, Provider] = {}
+        self.sources: list[Source] = []
+        self.clients: list[httpx.AsyncClient] = []
+        self._endpoints = endpoints
+        self._patience = patience
+        self._caps = caps
+        self._concurrency = concurrency
+
+    def add_built_in(self) -> None:
+        """Add the providers that every router has, in the order of their names."""
+        at = self._endpoints
+        # One client serves all hosts of the makers: the bundle of certificates is loaded once.
+        remote = self._client(at.openai, local=False)
+        anthropic = Anthropic(base_url=at.anthropic, caps=self._caps)
+        gemini = Gemini(base_url=at.gemini, caps=self._caps)
+        openai = OpenAI(base_url=at.openai, efforts=self.facts.efforts, caps=self._caps)
+        self._add("anthropic", "Anthropic", anthropic, remote)
+        self._add("gemini", "Gemini", gemini, remote)
+        self._add_ollama(remote)
+        self._add("openai", "OpenAI", openai, remote)
+        self.sources += (
+            ListedSource(
+                provider="anthropic",
+                fetcher=_fetcher("anthropic", anthropic, remote),
+                url=anthropic.models_url,
+                headers=anthropic.models_headers,
+                parse=parse_anthropic,
+            ),
+            ListedSource(
+                provider="gemini",
+                fetcher=_fetcher("gemini", gemini, remote),
+                url=gemini.models_url,
+                headers=gemini.models_headers,
+                parse=parse_gemini,
+            ),
+            *self._ollama_sources,
+            ListedSource(
+                provider="openai",
+                fetcher=_fetcher("openai", openai, remote),
+                url=f"{at.openai.rstrip('/')}/models",
+                parse=lambda value: tuple(map(self.facts.openai, parse_names(value))),
+            ),
+        )
+
+    def add_instance(self, instance: CompatInstance) -> None:
+        _check(instance)
+        dialect = Compatible(
+            provider=instance.id,
+            base_url=instance.base_url,
+            models={model.model: model.capabilities for model in instance.models},
+            caps=self._caps,
+        )
+        client = self._client(instance.base_url, local=instance.local)
+        name = instance.display_name or instance.id
+        self._add(instance.id, name, dialect, client, local=instance.local)
+        self.sources.append(DeclaredSource(provider=instance.id, models=instance.models))
+
+    def _add_ollama(self, remote: httpx.AsyncClient) -> None:
+        own, cloud_url = self._endpoints.own_ollama, self._endpoints.ollama_cloud
+        descriptor = ProviderDescriptor(id="ollama", display_name="Ollama")
+        cloud = OllamaSource(
+            fetcher=_fetcher("ollama", Ollama(base_url=cloud_url), remote),
+            base_url=cloud_url,
+            local=False,
+            spare=own is not None,
+            needs_key=_OLLAMA_KEYLESS,
+        )
+        elsewhere = Ollama(
+            base_url=cloud_url, local=False, thinking=cloud.thinking, caps=self._caps
+        )
+        here = None if own is None else self._own_ollama(own, descriptor)
+        self._ollama_sources = [cloud] if here is None else [here[1], cloud]
+        self.providers["ollama"] = OllamaProvider(
+            here=here,
+            cloud=self._wire(descriptor, elsewhere, remote),
+            patience=min(_SHOW_PATIENCE, self._patience.first),
+        )
+
+    def _own_ollama(
+        self, url: str, descriptor: ProviderDescriptor
+    ) -> tuple[WireProvider, OllamaSource]:
+        _check_url("ollama", url)
+        client = self._client(url, local=True)
+        source = OllamaSource(
+            fetcher=_fetcher("ollama", Ollama(base_url=url), client, local=True),
+            base_url=url,
+            local=True,
+        )
+        dialect = Ollama(base_url=url, thinking=source.thinking, caps=self._caps)
+        near = descriptor.model_copy(update={"local": True})
+        return self._wire(near, dialect, client), source
+
+    def _client(self, url: str, *, local: bool) -> httpx.AsyncClient:
+        client = create_client(url, local=local)
+        self.clients.append(client)
+        return client
+
+    def _add(
+        self,
+        provider_id: str,
+        name: str,
+        dialect: Dialect,
+        client: httpx.AsyncClient,
+        *,
+        local: bool = False,
+    ) -> None:
+        descriptor = ProviderDescriptor(id=provider_id, display_name=name, local=local)
+        self.providers[provider_id] = self._wire(descriptor, dialect, client)
+
+    def _wire(
+        self, descriptor: ProviderDescriptor, dialect: Dialect, client: httpx.AsyncClient
+    ) -> WireProvider:
+        return WireProvider(
+            descriptor=descriptor,
+            dialect=dialect,
+            client=client,
+            limiter=trio.CapacityLimiter(self._concurrency),
+            patience=self._patience,
+        )
+
+
+def _fetcher(
+    provider: str, dialect: Dialect, client: httpx.AsyncClient, *, local: bool = False
+) -> Fetcher:
+    return Fetcher(
+        provider=provider,
+        client=client,
+        failed=dialect.failure,
+        key_headers=dialect.key_headers,
+        trace=require_near_peer(provider) if local else None,
     )
 
 
 def _check(instance: CompatInstance) -> None:
-    try:
-        url = httpx.URL(instance.base_url)
-    except httpx.InvalidURL:
-        raise _wrong(instance, "base_url is no URL") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise _wrong(instance, "base_url must be http(s)://host[:port]/path")
-    if url.userinfo or url.query or url.fragment:
-        raise _wrong(instance, "base_url may hold no credentials, query or fragment")
+    _check_url(instance.id, instance.base_url)
     for model in instance.models:
         if model.provider != instance.id or model.local != instance.local:
-            raise _wrong(instance, f"model {model.model!r} disagrees on provider or locality")
+            what = f"model {model.model!r} disagrees on provider or locality"
+            raise _wrong(instance.id, what)
 
 
-def _wrong(instance: CompatInstance, what: str) -> InvalidProviderConfiguration:
+def _check_url(provider: str, base_url: str) -> None:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        raise _wrong(provider, "base_url is no URL") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise _wrong(provider, "base_url must be http(s)://host[:port]/path")
+    if url.userinfo or url.query or url.fragment:
+        raise _wrong(provider, "base_url may hold no credentials, query or fragment")
+
+
+def _wrong(provider: str, what: str) -> InvalidProviderConfiguration:
     # The URL itself is not quoted: it may hold a key.
-    return InvalidProviderConfiguration(f"{instance.id}: {what}", provider=instance.id)
-
-
-def _unavailable(descriptor: ProviderDescriptor) -> Unavailable:
-    return Unavailable(provider=descriptor.id, reason="provider_unavailable", message=_NOT_HERE)
+    return InvalidProviderConfiguration(f"{provider}: {what}", provider=provider)

@@ -120,13 +120,7 @@ class WireProvider:
         headers = {"Content-Type": "application/json", **request.headers}
         if key is None:
             return headers
-        secret = key.get_secret_value()
-        if not secret.isascii() or not secret.isprintable():
-            raise InvalidProviderCredentials(
-                f"the key stored for {self._descriptor.id} holds characters that no header can"
-                " carry; store it again",
-                provider=self._descriptor.id,
-            )
+        require_sendable(self._descriptor.id, key)
         return {**headers, **self._dialect.key_headers(key)}
 
     async def _send(
@@ -147,26 +141,7 @@ class WireProvider:
             raise stalled(self._descriptor.id, self._patience.first) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # The original may quote headers, so it does not travel on as the cause.
-            raise self._unsent(request, error, mask) from None
-
-    def _unsent(
-        self, request: WireRequest, error: httpx.HTTPError | httpx.InvalidURL, mask: Mask
-    ) -> ProviderError:
-        name = self._descriptor.id
-        if (distrust := _certificate_fault(error)) is not None:
-            text = f"the certificate at {request.url} is not to be trusted: {distrust}"
-            return ProviderFailure(text, kind="bad_certificate", provider=name)
-        match error:
-            case httpx.ConnectError() | httpx.ConnectTimeout():
-                said = mask(str(error))[:200] or "no answer"
-                text = f"{name} cannot be reached at {request.url} ({said}); is the server running?"
-                return ProviderUnavailable(text, kind="connect_failed", provider=name)
-            case httpx.UnsupportedProtocol() | httpx.LocalProtocolError() | httpx.InvalidURL():
-                text = f"the base_url of {name} makes no request; write http(s)://host[:port]/path"
-                return InvalidProviderConfiguration(text, provider=name)
-            case _:
-                text = f"{name} closed the connection before it answered"
-                return ProviderUnavailable(text, kind="connection_lost", provider=name)
+            raise unsent(self._descriptor.id, request.url, error, mask) from None
 
     async def _failure(
         self, response: httpx.Response, parts: AsyncIterator[bytes], mask: Mask
@@ -177,7 +152,7 @@ class WireProvider:
                 body += part
                 if len(body) > _ERROR_BODY:
                     break
-        said = b"" if _is_encoded(response) else bytes(body[:_ERROR_BODY])
+        said = b"" if is_encoded(response) else bytes(body[:_ERROR_BODY])
         error = self._dialect.failure(response.status_code, said, mask)
         if error.retryable:
             wait = response.headers.get("retry-after")
@@ -187,10 +162,40 @@ class WireProvider:
         return error
 
     def _refuse_encoding(self, response: httpx.Response) -> None:
-        if _is_encoded(response):
+        if is_encoded(response):
             name = self._descriptor.id
             text = f"{name} compressed its answer although smista asked it not to"
             raise ProviderFailure(text, kind="encoded_answer", provider=name)
+
+
+def require_sendable(name: str, key: SecretStr) -> None:
+    """Raise InvalidProviderCredentials if no header can carry *key*."""
+    secret = key.get_secret_value()
+    if not secret.isascii() or not secret.isprintable():
+        raise InvalidProviderCredentials(
+            f"the key stored for {name} holds characters that no header can carry; store it again",
+            provider=name,
+        )
+
+
+def unsent(
+    name: str, url: str, error: httpx.HTTPError | httpx.InvalidURL, mask: Mask
+) -> ProviderError:
+    """Return the error for a request that got no answer."""
+    if (distrust := _certificate_fault(error)) is not None:
+        text = f"the certificate at {url} is not to be trusted: {distrust}"
+        return ProviderFailure(text, kind="bad_certificate", provider=name)
+    match error:
+        case httpx.ConnectError() | httpx.ConnectTimeout():
+            said = mask(str(error))[:200] or "no answer"
+            text = f"{name} cannot be reached at {url} ({said}); is the server running?"
+            return ProviderUnavailable(text, kind="connect_failed", provider=name)
+        case httpx.UnsupportedProtocol() | httpx.LocalProtocolError() | httpx.InvalidURL():
+            text = f"the base_url of {name} makes no request; write http(s)://host[:port]/path"
+            return InvalidProviderConfiguration(text, provider=name)
+        case _:
+            text = f"{name} closed the connection before it answered"
+            return ProviderUnavailable(text, kind="connection_lost", provider=name)
 
 
 def _certificate_fault(error: BaseException) -> str | None:
@@ -201,7 +206,7 @@ def _certificate_fault(error: BaseException) -> str | None:
     return None if cause is None else cause.verify_message
 
 
-def _is_encoded(response: httpx.Response) -> bool:
+def is_encoded(response: httpx.Response) -> bool:
     encoding = response.headers.get("content-encoding", "identity")
     return encoding.strip().lower() not in ("", "identity")
 

@@ -8,7 +8,7 @@ from smista.core.errors import InvalidProviderConfiguration
 from smista.core.model_ref import Capabilities, ModelDescriptor, ModelRef
 from smista.core.prompt import Prompt
 from smista.net import create_client
-from smista.providers.registry import CompatInstance, open_registry
+from smista.providers.registry import CompatInstance, Endpoints, open_registry
 
 LAB = "openai-compat:lab"
 CLOUD = "openai-compat:cloud"
@@ -43,20 +43,40 @@ async def test_built_in_providers_and_instances_are_described():
     assert described == [
         ("anthropic", "Anthropic", False),
         ("gemini", "Gemini", False),
-        ("ollama", "Ollama", True),
+        ("ollama", "Ollama", False),
         ("openai", "OpenAI", False),
         (LAB, LAB, True),
         (CLOUD, "Cloud", False),
     ]
 
 
-async def test_only_configured_instances_are_providers():
+async def test_built_in_providers_are_there_and_instances_once_they_are_configured():
     async with open_registry([lab()]) as registry:
-        provider = registry.provider(LAB)
-        assert provider is not None
-        assert provider.descriptor.id == LAB
-        assert registry.provider("openai") is None
+        for name in ("anthropic", "gemini", "ollama", "openai", LAB):
+            provider = registry.provider(name)
+            assert provider is not None
+            assert provider.descriptor.id == name
         assert registry.provider(CLOUD) is None
+
+
+async def test_ollama_is_local_once_the_users_own_server_is_enabled():
+    endpoints = Endpoints(own_ollama="http://127.0.0.1:9")
+    async with open_registry([], endpoints=endpoints) as registry:
+        assert [d.local for d in registry.descriptors() if d.id == "ollama"] == [True]
+
+
+async def test_what_the_body_raises_comes_out_as_it_is():
+    with pytest.raises(KeyError, match="mine"):
+        async with open_registry([]):
+            raise KeyError("mine")
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:11434", "http://user:canary@127.0.0.1"])
+async def test_an_address_of_ollama_that_cannot_be_right_is_refused_and_not_quoted(url):
+    with pytest.raises(InvalidProviderConfiguration, match="ollama") as caught:
+        async with open_registry([], endpoints=Endpoints(own_ollama=url)):
+            pass
+    assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize("credentials", [{}, {CLOUD: SecretStr("k")}])
@@ -68,13 +88,13 @@ async def test_declared_models_are_listed_with_or_without_key(credentials, local
     assert catalog.find(ModelRef(CLOUD, "big")) is not None
 
 
-async def test_providers_that_cannot_be_asked_are_reported_with_a_reason():
+async def test_without_keys_nobody_is_asked_and_each_provider_says_what_is_missing():
     async with open_registry([]) as registry:
         catalog = await registry.catalog({})
     assert [(u.provider, u.reason) for u in catalog.unavailable] == [
-        (name, "provider_unavailable") for name in ("anthropic", "gemini", "ollama", "openai")
+        (name, "missing_credentials") for name in ("anthropic", "gemini", "ollama", "openai")
     ]
-    assert all(u.message and "OpenAI-compatible" in u.message for u in catalog.unavailable)
+    assert "[router.ollama]" in str(catalog.unavailable[2].message)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,217 @@
+"""What can be routed to now: every source is asked in parallel, and what it said is kept a while.
+
+Whoever asks waits for what nobody knows yet, is served at once what is known, and old news while
+newer ones are on their way. A list belongs to the key it was asked with.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final, Protocol
+
+import trio
+from pydantic import SecretStr
+
+from smista.core.errors import (
+    ContextLengthExceeded,
+    InvalidProviderConfiguration,
+    InvalidProviderCredentials,
+    ModelNotFound,
+    ProviderAuthentication,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderTimeout,
+    ProviderUnavailable,
+    ProviderUnsupportedCapability,
+)
+from smista.core.model_ref import Catalog, ModelDescriptor, Unavailable
+from smista.ports.provider import Credentials
+from smista.providers.facts import Facts
+
+_REASONS: Final[tuple[tuple[type[ProviderError], str], ...]] = (
+    (ProviderUnavailable, "provider_unavailable"),
+    (ProviderRateLimited, "rate_limit"),
+    (ProviderTimeout, "timeout"),
+    (ProviderAuthentication, "authentication"),
+    (InvalidProviderCredentials, "invalid_credentials"),
+    (InvalidProviderConfiguration, "invalid_configuration"),
+    (ProviderRejected, "invalid_request"),
+    (ModelNotFound, "model_not_found"),
+    (ContextLengthExceeded, "context_length"),
+    (ProviderUnsupportedCapability, "unsupported_capability"),
+)
+_NOT_ASKED: Final = "it is remote, and only local hosts may be asked now"
+# A list that takes longer than the longest deadline is of no use to anybody.
+_LONGEST: Final = 60.0
+_LISTS_PER_SOURCE: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a source offers. *by_name*: not shown, but found by who knows the exact name."""
+
+    models: tuple[ModelDescriptor, ...] = ()
+    by_name: tuple[ModelDescriptor, ...] = ()
+
+
+class Source(Protocol):
+    """One place that offers models of *provider*. *fresh*: seconds that a list counts as new.
+
+    *needs_key*: what to tell whoever comes without one; None: it can be asked without.
+    *spare*: that it cannot be asked is worth no word.
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def local(self) -> bool: ...
+
+    @property
+    def needs_key(self) -> str | None: ...
+
+    @property
+    def fresh(self) -> float: ...
+
+    @property
+    def spare(self) -> bool: ...
+
+    async def list_models(self, key: SecretStr | None) -> Listing:
+        """Raises ProviderError."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    """What is known of one source with one key, and the question that is under way."""
+
+    listing: Listing | None = None
+    at: float = 0.0
+    error: ProviderError | None = None
+    asking: trio.Event | None = None
+
+
+@dataclass(slots=True)
+class _Found:
+    listings: dict[int, Listing] = field(default_factory=dict[int, Listing])
+    unavailable: dict[int, Unavailable] = field(default_factory=dict[int, Unavailable])
+
+
+class Catalogue:
+    """Asks the *sources*; questions outlive who asked them, in the nursery *tasks*."""
+
+    def __init__(self, sources: Sequence[Source], facts: Facts, tasks: trio.Nursery) -> None:
+        self._sources = sources
+        self._facts = facts
+        self._tasks = tasks
+        self._known: list[dict[str, _Entry]] = [{} for _ in sources]
+
+    async def catalog(
+        self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
+    ) -> Catalog:
+        """Return what can be listed within *deadline* seconds (`ports.provider`)."""
+        found = _Found()
+        async with trio.open_nursery() as askers:
+            for number, source in enumerate(self._sources):
+                key = credentials.get(source.provider)
+                askers.start_soon(self._ask, number, key, local_only, deadline, found)
+        return self._catalog(found)
+
+    def known(self, number: int, key: SecretStr | None) -> Listing | None:
+        """Return what source *number* said last, however long ago."""
+        entry = self._known[number].get(_digest(key))
+        return entry.listing if entry is not None else None
+
+    async def _ask(
+        self,
+        number: int,
+        key: SecretStr | None,
+        local_only: bool,
+        deadline: float,
+        found: _Found,
+    ) -> None:
+        source = self._sources[number]
+        out: tuple[str, str] | None = None
+        if source.needs_key is not None and key is None:
+            out = ("missing_credentials", source.needs_key)
+        elif local_only and not source.local:
+            listing = self.known(number, key)
+            out = None if listing is not None else ("provider_unavailable", _NOT_ASKED)
+            found.listings[number] = listing or Listing()
+        else:
+            try:
+                with trio.fail_after(deadline):
+                    found.listings[number] = await self._listing(number, key)
+            except trio.TooSlowError:
+                out = ("timeout", f"it did not answer within {deadline:g} seconds")
+            except ProviderError as error:
+                out = (_reason(error), error.message)
+        if out is not None and not source.spare:
+            reason, message = out
+            found.unavailable[number] = Unavailable(
+                provider=source.provider, reason=reason, message=message
+            )
+
+    async def _listing(self, number: int, key: SecretStr | None) -> Listing:
+        entry = self._entry(number, key)
+        age = trio.current_time() - entry.at
+        if entry.listing is None or age >= self._sources[number].fresh:
+            asking = self._start(number, key, entry)
+            if entry.listing is None:
+                await asking.wait()
+        if entry.listing is None:
+            raise entry.error or ProviderUnavailable("the list could not be had")
+        return entry.listing
+
+    def _entry(self, number: int, key: SecretStr | None) -> _Entry:
+        known, digest = self._known[number], _digest(key)
+        if digest not in known and len(known) >= _LISTS_PER_SOURCE:
+            idle = (name for name, entry in known.items() if entry.asking is None)
+            known.pop(next(idle, next(iter(known))))
+        return known.setdefault(digest, _Entry())
+
+    def _start(self, number: int, key: SecretStr | None, entry: _Entry) -> trio.Event:
+        """Ask, unless the same question is under way; return what tells that it is answered."""
+        if entry.asking is None:
+            entry.asking = trio.Event()
+            self._tasks.start_soon(self._refresh, self._sources[number], key, entry, entry.asking)
+        return entry.asking
+
+    async def _refresh(
+        self, source: Source, key: SecretStr | None, entry: _Entry, asking: trio.Event
+    ) -> None:
+        try:
+            with trio.fail_after(_LONGEST):
+                entry.listing = await source.list_models(key)
+            entry.at, entry.error = trio.current_time(), None
+        except trio.TooSlowError:
+            entry.error = ProviderTimeout(f"{source.provider} did not answer", kind="stalled")
+        except ProviderError as error:
+            entry.error = error
+            if isinstance(error, InvalidProviderCredentials | ProviderAuthentication):
+                entry.listing = None  # what was listed with this key cannot be used any more
+        finally:
+            entry.asking = None
+            asking.set()
+
+    def _catalog(self, found: _Found) -> Catalog:
+        day = datetime.now(UTC).date()
+        order = sorted(found.listings)
+        models = [m for number in order for m in found.listings[number].models]
+        named = [m for number in order for m in found.listings[number].by_name]
+        return Catalog(
+            tuple(self._facts.priced(model, day) for model in models),
+            tuple(found.unavailable[number] for number in sorted(found.unavailable)),
+            tuple(self._facts.priced(model, day) for model in named),
+        )
+
+
+def _digest(key: SecretStr | None) -> str:
+    """Return a name for *key* that does not tell it."""
+    return sha256(key.get_secret_value().encode("utf-8", "replace")).hexdigest() if key else ""
+
+
+def _reason(error: ProviderError) -> str:
+    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), "unknown")
