@@ -28,7 +28,8 @@ from smista.local.catalog_file import write_catalog
 from smista.local.paths import NotOurs
 from smista.local.router_config import InstanceConfig, RouterConfig, StorageMode
 from smista.ports.journal import Journal
-from smista.providers.registry import CompatInstance, open_registry
+from smista.providers.facts import OwnPrice, Prices
+from smista.providers.registry import CompatInstance, Endpoints, open_registry
 from smista.providers.transport import Patience
 from smista.storage.bridge import Login
 from smista.storage.surreal import open_surreal
@@ -90,7 +91,12 @@ async def _open_house(
     patience = Patience(first=silence, silence=silence)
     async with (
         _open_journal(config) as journal,
-        open_registry(compat_instances(config), patience=patience) as providers,
+        open_registry(
+            compat_instances(config),
+            endpoints=endpoints(config),
+            prices=own_prices(config),
+            patience=patience,
+        ) as providers,
     ):
         await journal.unlock()
         noted = NotedProviders(providers, partial(_keep_catalog, catalog_file))
@@ -183,6 +189,29 @@ def front_settings(config: RouterConfig) -> FrontSettings:
         token_ttl_seconds=config.auth.token_ttl_seconds,
         api_key_version=config.auth.api_key_version,
         local_bootstrap_enabled=config.auth.local_bootstrap_enabled,
+    )
+
+
+def endpoints(config: RouterConfig) -> Endpoints:
+    """Return where the built-in providers answer: Ollama at the user's place, if it is enabled."""
+    own = config.ollama.base_url if config.ollama.enabled else None
+    return Endpoints(own_ollama=own)
+
+
+def own_prices(config: RouterConfig) -> tuple[OwnPrice, ...]:
+    """Return the prices that the user set; they come before those we know."""
+    return tuple(
+        OwnPrice(
+            provider=row.provider.lower(),
+            model=row.model,
+            prices=Prices(
+                input=row.input_cost_per_million_tokens,
+                output=row.output_cost_per_million_tokens,
+                cache_read=row.cache_read_cost_per_million_tokens,
+                cache_write=row.cache_write_cost_per_million_tokens,
+            ),
+        )
+        for row in config.prices
     )
 
 
