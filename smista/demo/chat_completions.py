@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, TypeGuard
 
-from smista.demo.asked import Asked, Result
+from smista.demo.asked import Asked, BadBody, Result, tells_of_failure
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _GIVEN: Final = ("system", "developer", "user")
-_REFUSALS: Final = ("error", "rejected", "refused", "denied", "the user rejected", "failed")
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any]]:
@@ -22,11 +21,7 @@ def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-class BadBody(Exception):
-    """The body is no Chat Completions request; the text says why."""
-
-
-def read_request(body: bytes) -> Asked:
+def read_request(body: bytes, path: str = "") -> Asked:
     """Return what *body* asks. Raises BadBody."""
     try:
         data: Any = json.loads(body)
@@ -85,7 +80,7 @@ def _result(message: Mapping[str, Any], names: Mapping[str, str]) -> Result:
     return Result(
         tool=names.get(str(message.get("tool_call_id")), "tool"),
         text=text,
-        failed=text.lstrip().lower().startswith(_REFUSALS),
+        failed=tells_of_failure(text),
     )
 
 
@@ -165,6 +160,10 @@ class EventWriter:
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         return b"data: %b\n\n" % _dump({**self._head, "choices": choices, **more})
+
+
+def create_writer(asked: Asked, tokens: Tokens) -> EventWriter:
+    return EventWriter(asked)
 
 
 def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:

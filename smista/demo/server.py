@@ -14,14 +14,16 @@ from typing import Final
 import h11
 import trio
 
-from smista.demo import chat_completions as wire
+from smista.demo import chat_completions
 from smista.demo.answer import answer, tokens
-from smista.demo.asked import Asked
+from smista.demo.asked import Asked, BadBody
+from smista.demo.formats import Format, find_fact, find_format
 from smista.demo.script import Cut, ErrorStep, Failure, Hold, Pause, Script, Step
 
 MAX_BODY: Final = 64 * 1024 * 1024
 _READ: Final = 65536
 _JSON: Final = "application/json"
+_KEYS: Final = (("authorization", "Bearer "), ("x-api-key", ""), ("x-goog-api-key", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +87,8 @@ class _Model:
         """Tell if the client may ask: the script wants no key, or this is it."""
         if self.script.api_key is None:
             return True
-        expected = f"Bearer {self.script.api_key}"
-        return hmac.compare_digest(headers.get("authorization", "").encode(), expected.encode())
+        shown = (headers.get(name, "").removeprefix(prefix) for name, prefix in _KEYS)
+        return any(hmac.compare_digest(k.encode(), self.script.api_key.encode()) for k in shown)
 
 
 class _Connection:
@@ -96,6 +98,7 @@ class _Connection:
         self._model = model
         self._stream = stream
         self._http = h11.Connection(h11.SERVER)
+        self._wire: Format = chat_completions
 
     async def serve(self) -> None:
         """Answer requests until one side wants no more."""
@@ -134,22 +137,22 @@ class _Connection:
 
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-        path = request.target.decode("ascii").partition("?")[0].removeprefix("/v1")
+        method, path = request.method.decode(), request.target.decode("ascii").partition("?")[0]
+        asks = find_format(path) if method == "POST" else None
+        self._wire = asks or chat_completions
         if not self._model.knows(headers):
             await self._fail(Failure(status=401, message="this script wants another API key"))
-            return
-        match request.method, path:
-            case b"POST", "/chat/completions":
-                await self._complete(body, headers)
-            case b"GET", "/models":
-                await self._whole(200, wire.models_body(self._model.script.models))
-            case _:
-                await self._fail(Failure(status=404, message="the demo model has no such path"))
+        elif asks is not None:
+            await self._complete(body, path, headers)
+        elif (fact := find_fact(method, path, headers)) is not None:
+            await self._whole(200, fact(self._model.script, body))
+        else:
+            await self._fail(Failure(status=404, message="the demo model has no such path"))
 
-    async def _complete(self, body: bytes, headers: Mapping[str, str]) -> None:
+    async def _complete(self, body: bytes, path: str, headers: Mapping[str, str]) -> None:
         try:
-            asked = wire.read_request(body)
-        except wire.BadBody as error:
+            asked = self._wire.read_request(body, path)
+        except BadBody as error:
             await self._fail(Failure(status=400, message=str(error)))
             return
         request = self._model.admit(asked, headers)
@@ -170,8 +173,8 @@ class _Connection:
                 await self._whole_steps(asked, steps)
 
     async def _stream_steps(self, asked: Asked, steps: tuple[Step, ...]) -> None:
-        writer = wire.EventWriter(asked)
-        head = h11.Response(status_code=200, headers=[("content-type", wire.STREAM_TYPE)])
+        writer = self._wire.create_writer(asked, tokens(asked, steps))
+        head = h11.Response(status_code=200, headers=[("content-type", self._wire.STREAM_TYPE)])
         await self._send(head, h11.Data(data=writer.begin()))
         for step in steps:
             match step:
@@ -202,7 +205,7 @@ class _Connection:
                     return
                 case _:
                     continue
-        await self._whole(200, wire.whole_body(asked, steps, tokens(asked, steps)))
+        await self._whole(200, self._wire.whole_body(asked, steps, tokens(asked, steps)))
 
     async def _idle(self, step: Pause | Hold) -> None:
         """Wait as long as *step* says, but notice a client that leaves."""
@@ -215,7 +218,7 @@ class _Connection:
     async def _fail(self, failure: Failure) -> None:
         wait = failure.retry_after
         more = [] if wait is None else [("retry-after", wait)]
-        await self._whole(failure.status, wire.error_body(failure), more)
+        await self._whole(failure.status, self._wire.error_body(failure), more)
 
     async def _whole(
         self, status: int, body: bytes, more: list[tuple[str, str]] | None = None
