@@ -6,7 +6,7 @@ newer ones are on their way. A list belongs to the key it was asked with.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -107,6 +107,11 @@ class Catalogue:
         self._facts = facts
         self._tasks = tasks
         self._known: list[dict[str, _Entry]] = [{} for _ in sources]
+        self._made: tuple[object, Catalog] = (None, Catalog())
+
+    def settled(self, credentials: Credentials) -> bool:
+        """Tell if no remote host would be asked now (`ports.provider`)."""
+        return all(self._is_settled(number, credentials) for number in range(len(self._sources)))
 
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
@@ -118,6 +123,18 @@ class Catalogue:
                 key = credentials.get(source.provider)
                 askers.start_soon(self._ask, number, key, local_only, deadline, found)
         return self._catalog(found)
+
+    def _is_settled(self, number: int, credentials: Credentials) -> bool:
+        source = self._sources[number]
+        key = credentials.get(source.provider)
+        if source.local or (source.needs_key is not None and key is None):
+            return True
+        entry = self._known[number].get(_digest(key))
+        return entry is not None and self._is_fresh(number, entry)
+
+    def _is_fresh(self, number: int, entry: _Entry) -> bool:
+        age = trio.current_time() - entry.at
+        return entry.listing is not None and age < self._sources[number].fresh
 
     def known(self, number: int, key: SecretStr | None) -> Listing | None:
         """Return what source *number* said last, however long ago."""
@@ -156,8 +173,7 @@ class Catalogue:
 
     async def _listing(self, number: int, key: SecretStr | None) -> Listing:
         entry = self._entry(number, key)
-        age = trio.current_time() - entry.at
-        if entry.listing is None or age >= self._sources[number].fresh:
+        if not self._is_fresh(number, entry):
             asking = self._start(number, key, entry)
             if entry.listing is None:
                 await asking.wait()
@@ -197,13 +213,23 @@ class Catalogue:
             asking.set()
 
     def _catalog(self, found: _Found) -> Catalog:
+        """Return *found* at today's prices: the same object as long as nothing is new."""
         day = datetime.now(UTC).date()
-        order = sorted(found.listings)
-        models = [m for number in order for m in found.listings[number].models]
-        named = [m for number in order for m in found.listings[number].by_name]
+        listings = tuple(found.listings[number] for number in sorted(found.listings))
+        unavailable = tuple(found.unavailable[number] for number in sorted(found.unavailable))
+        mark = (day, unavailable, listings)
+        if self._made[0] != mark:
+            self._made = (mark, self._at_prices(listings, unavailable, day))
+        return self._made[1]
+
+    def _at_prices(
+        self, listings: Sequence[Listing], unavailable: tuple[Unavailable, ...], day: date
+    ) -> Catalog:
+        models = [model for listing in listings for model in listing.models]
+        named = [model for listing in listings for model in listing.by_name]
         return Catalog(
             tuple(self._facts.priced(model, day) for model in models),
-            tuple(found.unavailable[number] for number in sorted(found.unavailable)),
+            unavailable,
             tuple(self._facts.priced(model, day) for model in named),
         )
 

@@ -76,6 +76,9 @@ class Registry:
     def provider(self, provider_id: str) -> Provider | None:
         return self._providers.get(provider_id)
 
+    def settled(self, credentials: Credentials) -> bool:
+        return self._catalogue.settled(credentials)
+
     async def catalog(
         self, credentials: Credentials, *, local_only: bool = False, deadline: float = 10.0
     ) -> Catalog:
