@@ -82,7 +82,7 @@ class Facts:
     """The kept facts, and the user's own prices, of which the most exact one counts."""
 
     def __init__(self, rows: Iterable[Fact], own: Sequence[OwnPrice] = ()) -> None:
-        self._rows = {(row.provider, row.model): row for row in rows}
+        self._rows: dict[tuple[str, str], Fact] = {(row.provider, row.model): row for row in rows}
         self._own = own
 
     def row(self, provider: str, model: str) -> Fact | None:
