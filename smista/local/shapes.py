@@ -42,7 +42,7 @@ def fit(
     """
     faults = list(_misfits(model, data, place))
     known = {fault.place for fault in faults}
-    said = [_said(error, place) for error in _missed(model, data)]
+    said = [_said(error, data, place) for error in _missed(model, data)]
     faults += [fault for fault in said if not _within(fault, known)]
     for fault in faults:
         _take_out(data, fault.place[len(place) :])
@@ -87,11 +87,16 @@ def _missed(model: type[BaseModel], data: Mapping[str, Any]) -> list[Any]:
     return []
 
 
-def _said(error: Mapping[str, Any], place: Place) -> Fault:
+def _said(error: Mapping[str, Any], data: Any, place: Place) -> Fault:
     where = (*place, *error["loc"])
     if error["type"] == "missing":
         return Fault(where, "it is missing", f"add {error['loc'][-1]}")
     message, remedy = _WORDS.get(error["type"], (str(error["msg"]), ""))
+    message, listed, names = message.partition("; use one of ")
+    if listed:
+        # The word at fault, or of a model reference the provider.
+        word = str(_find(data, error["loc"])).partition("/")[0]
+        remedy = choose(word, names.split(", "))
     return Fault(where, message.replace("Input should be", "it should be"), remedy)
 
 
