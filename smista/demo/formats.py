@@ -1,9 +1,10 @@
 """The wire formats the demo model speaks, and where: paths in, formats out."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
-from smista.demo import chat_completions, generate_content, messages
+from smista.demo import chat_completions, generate_content, messages, ollama_chat, responses
 from smista.demo.asked import Asked
 from smista.demo.script import Failure, Script, Step, Tokens
 
@@ -41,11 +42,13 @@ Fact = Callable[[Script, bytes], bytes]
 """Answers a question about the models: script and request body in, response body out."""
 
 _ANTHROPIC: Final = "anthropic-version"
+_GOOGLE: Final = "x-goog-api-key"
+_GEMINI: Final = re.compile(r"/v1(?:beta)?/models/[^/:]+:")
 
 
 def find_format(path: str) -> Format | None:
-    """Return the format that requests for an answer to *path* are in."""
-    if path.startswith("/v1beta/models/"):
+    """Return the format of the requests for an answer that *path* takes."""
+    if _GEMINI.match(path):
         return generate_content
     return _FORMATS.get(path.removeprefix("/v1"))
 
@@ -55,10 +58,10 @@ def find_fact(method: str, path: str, headers: Mapping[str, str]) -> Fact | None
     match method, path.removeprefix("/v1"):
         case "GET", "/models" if _ANTHROPIC in headers:
             return lambda script, _: messages.models_body(script.models)
+        case "GET", "/models" | "beta/models" if _GOOGLE in headers:
+            return lambda script, _: generate_content.models_body(script.models)
         case "GET", "/models":
             return lambda script, _: chat_completions.models_body(script.models)
-        case "GET", "beta/models":
-            return lambda script, _: generate_content.models_body(script.models)
         case _:
             return None
 
@@ -66,4 +69,6 @@ def find_fact(method: str, path: str, headers: Mapping[str, str]) -> Fact | None
 _FORMATS: Final[Mapping[str, Format]] = {
     "/chat/completions": chat_completions,
     "/messages": messages,
+    "/responses": responses,
+    "/api/chat": ollama_chat,
 }

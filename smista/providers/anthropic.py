@@ -21,7 +21,7 @@ from smista.providers.wire import Caps, WireRequest
 
 PROVIDER: Final = "anthropic"
 BASE_URL: Final = "https://api.anthropic.com"
-VERSION: Final = {"anthropic-version": "2023-06-01"}
+VERSION: Final = {"anthropic-version": "2026-10-21"}
 # The API wants a limit; every model since Claude 4 takes this one.
 _LIMIT: Final = 32_000
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}

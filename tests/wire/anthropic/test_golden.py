@@ -49,7 +49,7 @@ def test_a_prompt_is_sent_as_recorded(name):
     assert GOLDEN.sent(name) == GOLDEN.body(name)
     request = Anthropic().request(PROMPTS[name])
     assert request.url == "https://api.anthropic.com/v1/messages"
-    assert request.headers["anthropic-version"] == "2023-06-01"
+    assert request.headers["anthropic-version"] == "2026-10-21"
     assert request.stream
     assert request.body == Anthropic().request(PROMPTS[name]).body
 
