@@ -62,6 +62,10 @@ def find_fact(method: str, path: str, headers: Mapping[str, str]) -> Fact | None
             return lambda script, _: generate_content.models_body(script.models)
         case "GET", "/models":
             return lambda script, _: chat_completions.models_body(script.models)
+        case "GET", "/api/tags":
+            return lambda script, _: ollama_chat.tags_body(script)
+        case "POST", "/api/show":
+            return lambda _script, _body: ollama_chat.show_body()
         case _:
             return None
 
