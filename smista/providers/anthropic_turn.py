@@ -27,8 +27,8 @@ class AnthropicTurn:
         self._names = names
         self._mask = mask
         self._calls = ToolCalls(limit=calls)
-        self._inputs: list[tuple[Any, dict[str, Any]]] = []
-        self._slots: list[Any] = []
+        self._inputs: list[tuple[int | None, dict[str, Any]]] = []
+        self._ids: dict[int | None, str] = {}
         self._text = TextPairs()
         self._reasoning = TextPairs()
         self._usage = AnthropicUsage()
@@ -111,11 +111,12 @@ class AnthropicTurn:
                 return []
 
     def _open_call(self, index: Any, block: dict[str, Any]) -> list[StreamEvent]:
-        self._slots.append(index)
+        slot = _slot(index)
+        self._ids[slot] = text(block.get("id"))
         if is_object(given := block.get("input")) and given:
-            self._inputs.append((index, given))
+            self._inputs.append((slot, given))
         name = text(block.get("name"))
-        return self._tool(index, name=self._names.get(name, name), id=block.get("id"))
+        return self._tool(slot, name=self._names.get(name, name))
 
     def _delta(self, index: Any, delta: Any) -> list[StreamEvent]:
         self._begun = True
@@ -130,26 +131,29 @@ class AnthropicTurn:
                 return []
 
     def _argue(self, index: Any, piece: str) -> list[StreamEvent]:
-        # A fragment for a block that was never opened belongs to the one that was.
-        slot = index if index in self._slots else next(reversed(self._slots), None)
-        if not piece or not self._slots:
+        if not piece or not self._ids:
             return []
+        # A fragment for a block that was never opened belongs to the one that was.
+        slot = _slot(index) if _slot(index) in self._ids else next(reversed(self._ids))
         self._inputs = [(at, given) for at, given in self._inputs if at != slot]
         return self._tool(slot, arguments=piece)
 
     def _close(self, index: Any) -> list[StreamEvent]:
-        whole = [given for at, given in self._inputs if at == index]
-        self._inputs = [(at, given) for at, given in self._inputs if at != index]
-        return [event for given in whole for event in self._tool(index, arguments=given)]
+        slot = _slot(index)
+        whole = [given for at, given in self._inputs if at == slot]
+        self._inputs = [(at, given) for at, given in self._inputs if at != slot]
+        return [event for given in whole for event in self._tool(slot, arguments=given)]
 
     def _unclosed(self) -> list[StreamEvent]:
         left, self._inputs = self._inputs, []
-        return [event for at, given in left for event in self._tool(at, arguments=given)]
+        return [event for slot, given in left for event in self._tool(slot, arguments=given)]
 
-    def _tool(self, slot: Any, *, arguments: Any = "", **more: Any) -> list[StreamEvent]:
-        function = {"name": more.pop("name", ""), "arguments": arguments}
+    def _tool(self, slot: int | None, *, name: str = "", arguments: Any = "") -> list[StreamEvent]:
+        # The id goes with every fragment: a call may be told in more than one block.
+        function = {"name": name, "arguments": arguments}
+        entry = {"index": slot, "id": self._ids.get(slot), "function": function}
         try:
-            return self._calls.read([{"index": slot, "function": function, **more}])
+            return self._calls.read([entry])
         except TooManyCalls:
             what = f"the answer holds more than {self._limit} tool calls"
             raise bad_stream(_NAME, "too_many_calls", what) from None
@@ -190,3 +194,7 @@ class AnthropicTurn:
         if self._calls:
             return Finish.TOOL_CALLS
         return Finish.STOP if self._finish else Finish.INFERRED
+
+
+def _slot(index: Any) -> int | None:
+    return index if isinstance(index, int) else None
