@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from smista.core.errors import ProviderError
 from smista.core.intents import Effort
 from smista.core.prompt import Prompt, Tool
+from smista.core.tokens import IMAGE_TOKENS
 from smista.providers.event_answer import EventAnswer
 from smista.providers.faults import Complaint, classify, read_complaint
 from smista.providers.jsonl import JsonLines
@@ -116,9 +117,14 @@ def _window(body: dict[str, Any], reply: int) -> int:
 
     A change of this number makes the server load the model anew, so it grows in few steps.
     """
-    said = len(json.dumps([body["messages"], body.get("tools")], ensure_ascii=False).encode())
-    needed = max(said // _BYTES_PER_TOKEN + reply, _LEAST_WINDOW)
-    return 1 << (needed - 1).bit_length()
+    messages: list[dict[str, Any]] = body["messages"]
+    pictures = sum(len(message.get("images", ())) for message in messages)
+    texts = [{**message, "images": []} for message in messages]
+    said = len(
+        json.dumps([texts, body.get("tools")], ensure_ascii=False).encode("utf-8", "replace")
+    )
+    needed = said // _BYTES_PER_TOKEN + pictures * IMAGE_TOKENS + reply
+    return 1 << (max(needed, _LEAST_WINDOW) - 1).bit_length()
 
 
 def _think(effort: Effort, values: tuple[Think, ...]) -> Think:
