@@ -20,7 +20,7 @@ _ANYTHING: Final[dict[str, Any]] = {"type": "string"}
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return *schema* as Gemini's, None if it describes an object without members."""
     whole = dict(schema)
-    made = _Cleaner(whole).clean({"type": "object", **whole}, depth=0)
+    made = _Cleaner(whole).clean({"type": "object", **whole}, within=())
     return made if made.get("properties") else None
 
 
@@ -30,14 +30,17 @@ class _Cleaner:
     def __init__(self, root: Any) -> None:
         self._root = root
 
-    def clean(self, schema: Any, *, depth: int) -> dict[str, Any]:
-        """Return *schema* in Gemini's words. References are written out, down to some depth."""
-        known = _typed(self._merged(self._resolved(schema)))
+    def clean(self, schema: Any, *, within: tuple[str, ...]) -> dict[str, Any]:
+        """Return *schema* in Gemini's words, its references written out.
+
+        *within* are the references it was reached by; one that leads back into itself ends there.
+        """
+        resolved, path = self._resolved(schema, within)
+        known = _typed(self._merged(resolved, path))
         notes = _notes(known)
-        made: dict[str, Any] = {}
-        if depth < _DEEPEST:
-            made = self._shape(known, lambda inner: self.clean(inner, depth=depth + 1))
-        made = made or {"type": str(known["type"]).upper()}
+        made: dict[str, Any] = {"type": str(known["type"]).upper()}
+        if len(path) < _DEEPEST:
+            made = self._shape(known, lambda inner: self.clean(inner, within=(*path, "")))
         if said := " ".join([*filter(None, (text(known.get("description")).strip(),)), *notes]):
             made["description"] = said
         if known.get("nullable"):
@@ -54,21 +57,23 @@ class _Cleaner:
             made["items"] = clean(known.get("items", _ANYTHING))
         if known["type"] == "object" and is_object(members := known.get("properties")):
             made["properties"] = {name: clean(inner) for name, inner in members.items()}
-            named = [n for n in items(known.get("required")) if n in members]
+            wanted = items(known.get("required"))
+            named = [name for name in members if name in wanted]
             made |= {"required": named} if named else {}
         return made
 
-    def _resolved(self, schema: Any) -> dict[str, Any]:
-        """Return *schema* with its reference replaced by what it points to."""
-        seen: set[str] = set()
+    def _resolved(
+        self, schema: Any, within: tuple[str, ...]
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return *schema* with its reference replaced by what it points to, and the way there."""
         while is_object(schema) and (pointer := text(schema.get("$ref"))):
-            if pointer in seen:
-                return {"type": "object"}
-            seen.add(pointer)
+            if pointer in within:
+                return {"type": "object"}, within
+            within = (*within, pointer)
             rest = {name: value for name, value in schema.items() if name != "$ref"}
             target = self._target(pointer)
             schema = {**target, **rest} if is_object(target) else rest
-        return dict(schema) if is_object(schema) else dict(_ANYTHING)
+        return dict(schema) if is_object(schema) else dict(_ANYTHING), within
 
     def _target(self, pointer: str) -> Any:
         value = self._root
@@ -76,16 +81,16 @@ class _Cleaner:
             value = member(value, step.replace("~1", "/").replace("~0", "~")) if step else value
         return value
 
-    def _merged(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _merged(self, schema: dict[str, Any], within: tuple[str, ...]) -> dict[str, Any]:
         """Return *schema* with the parts of its `allOf` in it."""
         whole = {name: value for name, value in schema.items() if name != "allOf"}
         for part in items(schema.get("allOf")):
-            more = self._resolved(part)
+            more, _ = self._resolved(part, within)
             properties = {**_object(more.get("properties")), **_object(whole.get("properties"))}
             required = [*items(whole.get("required")), *items(more.get("required"))]
             whole = {**more, **whole}
             whole |= {"properties": properties} if properties else {}
-            whole |= {"required": list(dict.fromkeys(required))} if required else {}
+            whole |= {"required": required} if required else {}
         return whole
 
 
@@ -135,7 +140,7 @@ def _limits(known: dict[str, Any]) -> dict[str, Any]:
     values = _values(known)
     if known["type"] == "string" and values and all(isinstance(v, str) for v in values):
         limits["enum"] = values
-    if known.get("format") in _FORMATS:
+    if text(known.get("format")) in _FORMATS:
         limits["format"] = known["format"]
     if known["type"] == "integer":
         limits |= _inclusive(known)
