@@ -110,8 +110,10 @@ def configuration(own: Layer, project: Layer, *, file: Path, word: Word) -> Conf
     trusted = word(digest) if digest else None
     base = combine(own.data)
     whole = combine(own.data, project.data)
-    safe, full = ConfigFile.model_validate(base), ConfigFile.model_validate(whole)
-    tightened = _tightened(safe, ConfigFile.model_validate(project.data))
+    safe = full = tightened = ConfigFile.model_validate(base)
+    if project.data:
+        full = ConfigFile.model_validate(whole)
+        tightened = _tightened(safe, ConfigFile.model_validate(project.data))
     merged = full if trusted else tightened
     origins = _origins(own, project, whole if trusted else base, both=bool(trusted))
     findings = [*own.findings, *project.findings]
@@ -130,7 +132,7 @@ def configuration(own: Layer, project: Layer, *, file: Path, word: Word) -> Conf
         merged=merged,
         origins=origins,
         findings=tuple(dict.fromkeys(findings)),
-        withheld=tuple(_differences(tightened, full)),
+        withheld=tuple(_differences(tightened, full)) if project.data else (),
     )
 
 
