@@ -12,6 +12,7 @@ from smista.core.intents import Effort
 _NAME: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?(?!\d)")
 _PLAIN: Final = re.compile(r"gemma-[123](?!\d)")
 _TWO_LEVELS: Final = re.compile(r"gemini-3-pro")
+_XHIGH: Final = re.compile(r"gemini-4-hydrogen")
 _NEWEST: Final = (99, 0)
 _LEVELS: Final = (3, 0)
 _BUDGETS: Final = (2, 5)
@@ -38,12 +39,20 @@ def thinking_config(model: str, effort: Effort, *, limit: int | None) -> dict[st
     """
     version = _version(model)
     if version >= _LEVELS:
-        medium = effort is Effort.MEDIUM and _TWO_LEVELS.match(model) is not None
-        return {"includeThoughts": True, "thinkingLevel": "HIGH" if medium else _LEVEL[effort]}
+        return {"includeThoughts": True, "thinkingLevel": _level(model, effort)}
     if version < _BUDGETS:
         return {}
     budget = _BUDGET[effort] if limit is None else min(_BUDGET[effort], limit // 2)
     return {"includeThoughts": True, "thinkingBudget": max(budget, _LEAST)}
+
+
+def _level(model: str, effort: Effort) -> str:
+    """Return the nearest level that *model* takes; most take three."""
+    if effort is Effort.MEDIUM and _TWO_LEVELS.match(model):
+        return "HIGH"
+    if effort is Effort.XHIGH and _XHIGH.match(model):
+        return "XHIGH"
+    return _LEVEL[effort]
 
 
 def wants_signatures(model: str) -> bool:

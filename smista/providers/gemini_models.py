@@ -16,6 +16,8 @@ _OTHER: Final = re.compile(
     r"|deep-research|native"
 )
 _WINDOW: Final = 32_768
+# What one answer may hold, whatever more a model can say in jobs of its own.
+_ANSWER: Final = 65_536
 
 
 def parse_models(value: Any) -> tuple[ModelDescriptor, ...]:
@@ -47,5 +49,5 @@ def _descriptor(entry: dict[str, Any]) -> ModelDescriptor:
             reasoning=entry.get("thinking") is True,
         ),
         max_context_tokens=count(entry.get("inputTokenLimit")) or _WINDOW,
-        max_output_tokens=count(entry.get("outputTokenLimit")) or None,
+        max_output_tokens=min(count(entry.get("outputTokenLimit")) or 0, _ANSWER) or None,
     )
