@@ -58,7 +58,9 @@ def find_fact(method: str, path: str, headers: Mapping[str, str]) -> Fact | None
     match method, path.removeprefix("/v1"):
         case "GET", "/models" if _ANTHROPIC in headers:
             return lambda script, _: messages.models_body(script.models)
-        case "GET", "/models" | "beta/models" if _GOOGLE in headers:
+        case "GET", "beta/models":
+            return lambda script, _: generate_content.models_body(script.models)
+        case "GET", "/models" if _GOOGLE in headers:
             return lambda script, _: generate_content.models_body(script.models)
         case "GET", "/models":
             return lambda script, _: chat_completions.models_body(script.models)
