@@ -7,7 +7,7 @@ from typing import Any, Final
 from smista.core.history import Call, Message, Role
 from smista.core.prompt import Image, Prompt
 from smista.providers.chat_messages import wire_ids
-from smista.providers.json_values import BadJson, is_object, parse_json
+from smista.providers.exchange import arguments_object, newest_user, results_by_call
 
 TOOL_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 TOOL_NAME_LENGTH: Final = 64
@@ -16,7 +16,6 @@ _INTERRUPTED: Final = "[interrupted: this call has no result]"
 _NOTHING: Final = "[nothing]"
 _BEGIN: Final = "[earlier messages are left out]"
 _GO_ON: Final = "[go on]"
-_DEPTH: Final = 64
 
 _Turn = tuple[str, list[dict[str, Any]]]
 
@@ -30,8 +29,7 @@ def anthropic_messages(
     are one message; the first and the last one are the user's.
     """
     ids = wire_ids(prompt.messages, provider=provider, safe=_CALL_ID)
-    results = {m.call_id: m for m in prompt.messages if m.role is Role.TOOL and m.call_id}
-    newest = max((at for at, m in enumerate(prompt.messages) if m.role is Role.USER), default=-1)
+    results, newest = results_by_call(prompt.messages), newest_user(prompt.messages)
     turns: list[_Turn] = []
     for at, message in enumerate(prompt.messages):
         match message.role:
@@ -81,15 +79,6 @@ def _call(call: Call, ids: Mapping[str, str], names: Mapping[str, str]) -> dict[
         "name": names[call.name],
         "input": arguments_object(call.arguments),
     }
-
-
-def arguments_object(written: str) -> dict[str, Any]:
-    """Return arguments as the object they are; what is none is shown to the model as it was."""
-    try:
-        value = parse_json(written or "{}", depth=_DEPTH)
-    except BadJson:
-        value = None
-    return value if is_object(value) else {"malformed": written}
 
 
 def _result(call: Call, ids: Mapping[str, str], results: Mapping[str, Message]) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from smista.core.stream import Finish, ReasoningDelta, StreamEnd, StreamEvent, TextDelta
+from smista.core.stream import Finish, StreamEnd, StreamEvent, TextDelta
 from smista.providers.anthropic_usage import AnthropicUsage
 from smista.providers.faults import bad_stream, classify, read_complaint
 from smista.providers.json_values import is_object, items, member, text
 from smista.providers.masking import Mask
-from smista.providers.text_pairs import TextPairs
+from smista.providers.speech import Speech
 from smista.providers.tool_calls import ToolCalls, TooManyCalls
 
 _NAME: Final = "anthropic"
@@ -29,13 +29,11 @@ class AnthropicTurn:
         self._calls = ToolCalls(limit=calls)
         self._inputs: list[tuple[int | None, dict[str, Any]]] = []
         self._ids: dict[int | None, str] = {}
-        self._text = TextPairs()
-        self._reasoning = TextPairs()
+        self._speech = Speech()
         self._usage = AnthropicUsage()
         self._model = ""
         self._finish = ""
         self._why = ""
-        self._spoke = False
         self._begun = False
         self.ended = False
 
@@ -71,11 +69,11 @@ class AnthropicTurn:
 
         Raises ProviderError if there is no answer, or only the beginning of one.
         """
-        if not self._finish and not (explicit and (self._spoke or self._calls)):
+        if not self._finish and not (explicit and (self._speech.spoke or self._calls)):
             if explicit or not self._begun:
                 raise bad_stream(_NAME, "empty_response", "the answer is empty")
             raise bad_stream(_NAME, "truncated_stream", "the answer ended in the middle")
-        said = [*self._rests(), *self._explanation(), *self._unclosed()]
+        said = [*self._speech.rest(), *self._explanation(), *self._unclosed()]
         end = StreamEnd(finish=self._reason(), model=self._model or None)
         # What a model asked for before it was stopped is not to be done.
         calls = [] if end.finish is Finish.REFUSAL else self._calls.end()
@@ -104,9 +102,9 @@ class AnthropicTurn:
             case {"type": "tool_use"}:
                 return self._open_call(index, block)
             case {"type": "text"}:
-                return self._say(text(block.get("text")))
+                return self._speech.say(text(block.get("text")))
             case {"type": "thinking"}:
-                return self._think(text(block.get("thinking")))
+                return self._speech.think(text(block.get("thinking")))
             case _:
                 return []
 
@@ -122,9 +120,9 @@ class AnthropicTurn:
         self._begun = True
         match delta:
             case {"type": "text_delta"}:
-                return self._say(text(delta.get("text")))
+                return self._speech.say(text(delta.get("text")))
             case {"type": "thinking_delta"}:
-                return self._think(text(delta.get("thinking")))
+                return self._speech.think(text(delta.get("thinking")))
             case {"type": "input_json_delta"}:
                 return self._argue(index, text(delta.get("partial_json")))
             case _:
@@ -158,15 +156,6 @@ class AnthropicTurn:
             what = f"the answer holds more than {self._limit} tool calls"
             raise bad_stream(_NAME, "too_many_calls", what) from None
 
-    def _say(self, piece: str) -> list[StreamEvent]:
-        said = self._text.join(piece)
-        self._spoke = self._spoke or bool(said)
-        return [TextDelta(text=said)] if said else []
-
-    def _think(self, piece: str) -> list[StreamEvent]:
-        thought = self._reasoning.join(piece)
-        return [ReasoningDelta(text=thought)] if thought else []
-
     def _whole(self, message: dict[str, Any]) -> list[StreamEvent]:
         """Take a message that was not streamed."""
         self._start(message)
@@ -177,16 +166,11 @@ class AnthropicTurn:
         self.ended = True
         return said
 
-    def _rests(self) -> list[StreamEvent]:
-        thought, said = self._reasoning.rest(), self._text.rest()
-        return [
-            *([ReasoningDelta(text=thought)] if thought else []),
-            *([TextDelta(text=said)] if said else []),
-        ]
-
     def _explanation(self) -> list[StreamEvent]:
         """Return why the model said nothing, where the provider tells it."""
-        return [] if self._spoke or not self._why else [TextDelta(text=self._mask(self._why))]
+        if self._speech.spoke or not self._why:
+            return []
+        return [TextDelta(text=self._mask(self._why))]
 
     def _reason(self) -> Finish:
         if self._finish in _FINISHES:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from smista.core.history import Call, Message, Role
 from smista.core.prompt import Image, Prompt
-from smista.providers.anthropic_messages import arguments_object
 from smista.providers.chat_messages import wire_ids
+from smista.providers.exchange import arguments_object, newest_user, results_by_call
 
 TOOL_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 TOOL_NAME_LENGTH: Final = 64
@@ -31,8 +31,7 @@ def gemini_contents(
     contents are the user's. *signed*: the model wants its calls signed.
     """
     ids = wire_ids(prompt.messages, provider=provider)
-    results = {m.call_id: m for m in prompt.messages if m.role is Role.TOOL and m.call_id}
-    newest = max((at for at, m in enumerate(prompt.messages) if m.role is Role.USER), default=-1)
+    results, newest = results_by_call(prompt.messages), newest_user(prompt.messages)
     said: list[tuple[str, _Parts]] = []
     for at, message in enumerate(prompt.messages):
         match message.role:

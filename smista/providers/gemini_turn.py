@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from smista.core.stream import Finish, ReasoningDelta, StreamEnd, StreamEvent, TextDelta
+from smista.core.stream import Finish, StreamEnd, StreamEvent, TextDelta
 from smista.providers.faults import bad_stream
 from smista.providers.gemini_errors import gemini_error
 from smista.providers.gemini_usage import GeminiUsage
 from smista.providers.json_values import is_object, items, member, text
 from smista.providers.masking import Mask
-from smista.providers.text_pairs import TextPairs
+from smista.providers.speech import Speech
 from smista.providers.tool_calls import ToolCalls, TooManyCalls
 
 _NAME: Final = "gemini"
@@ -39,14 +39,12 @@ class GeminiTurn:
         self._calls = ToolCalls(limit=calls)
         self._slot = 0
         self._ids: set[str] = set()
-        self._text = TextPairs()
-        self._reasoning = TextPairs()
+        self._speech = Speech()
         self._usage = GeminiUsage()
         self._model = ""
         self._finish = ""
         self._blocked = ""
         self._why = ""
-        self._spoke = False
         self._said = False
         self._begun = False
 
@@ -89,7 +87,7 @@ class GeminiTurn:
         # What a model asked for before it was stopped is not to be done.
         calls = [] if finish is Finish.REFUSAL else self._calls.end()
         end = StreamEnd(finish=finish, model=self._model or None)
-        return [*self._rests(), *self._explanation(finish), *calls, *self.usage(), end]
+        return [*self._speech.rest(), *self._explanation(finish), *calls, *self.usage(), end]
 
     def usage(self) -> list[StreamEvent]:
         total = self._usage.total()
@@ -110,12 +108,9 @@ class GeminiTurn:
             case {"functionCall": call} if is_object(call):
                 return self._call(call)
             case {"text": str(piece), "thought": True}:
-                thought = self._reasoning.join(piece)
-                return [ReasoningDelta(text=thought)] if thought else []
+                return self._speech.think(piece)
             case {"text": str(piece)}:
-                said = self._text.join(piece)
-                self._spoke = self._spoke or bool(said)
-                return [TextDelta(text=said)] if said else []
+                return self._speech.say(piece)
             case _:
                 return []
 
@@ -135,16 +130,9 @@ class GeminiTurn:
             what = f"the answer holds more than {self._limit} tool calls"
             raise bad_stream(_NAME, "too_many_calls", what) from None
 
-    def _rests(self) -> list[StreamEvent]:
-        thought, said = self._reasoning.rest(), self._text.rest()
-        return [
-            *([ReasoningDelta(text=thought)] if thought else []),
-            *([TextDelta(text=said)] if said else []),
-        ]
-
     def _explanation(self, finish: Finish) -> list[StreamEvent]:
         """Return why nothing was said, where a filter was the reason."""
-        if finish is not Finish.REFUSAL or self._spoke:
+        if finish is not Finish.REFUSAL or self._speech.spoke:
             return []
         why = self._mask(self._why) or self._blocked or self._finish
         return [TextDelta(text=f"Gemini did not answer: {why}")]
