@@ -1,4 +1,4 @@
-"""Anthropic's list of models → descriptors, newest first, and the names of its families."""
+"""Anthropic's list of models → descriptors, newest first."""
 
 from typing import Any, Final
 
@@ -14,31 +14,13 @@ def parse_models(value: Any) -> tuple[ModelDescriptor, ...]:
     return tuple(_descriptor(entry) for entry in _entries(value))
 
 
-def families(value: Any) -> dict[str, str]:
-    """Return `claude-<family>` → the newest model of that family."""
-    newest: dict[str, str] = {}
-    for entry in _entries(value):
-        line = text(entry.get("line")) or _line(entry["id"])
-        if line:
-            newest.setdefault(f"claude-{line}", entry["id"])
-    return newest
-
-
 def _entries(value: Any) -> list[dict[str, Any]]:
     found = [entry for entry in items(member(value, "data")) if _is_model(entry)]
-    # Active before deprecated: a family stands for a model that will stay.
-    found.sort(key=lambda entry: text(entry.get("created_at")), reverse=True)
-    return sorted(found, key=lambda entry: entry.get("lifecycle") == "deprecated")
+    return sorted(found, key=lambda entry: text(entry.get("created_at")), reverse=True)
 
 
 def _is_model(entry: Any) -> bool:
     return is_object(entry) and text(entry.get("id")) != "" and entry.get("lifecycle") != "retired"
-
-
-def _line(model: str) -> str:
-    """Return the family in an id; the list names none for the oldest models."""
-    words = (word for word in model.split("-")[1:] if word.isalpha())
-    return next(words, "")
 
 
 def _descriptor(entry: dict[str, Any]) -> ModelDescriptor:
@@ -51,6 +33,7 @@ def _descriptor(entry: dict[str, Any]) -> ModelDescriptor:
             streaming=True,
             tools=True,
             system_prompt=True,
+            memory=True,
             json_output=_can(able, "structured_outputs", default=True),
             images=_can(able, "image_input", default=True),
             reasoning=_can(able, "thinking", default=True) or _can(able, "effort", default=False),

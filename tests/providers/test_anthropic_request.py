@@ -14,7 +14,7 @@ from smista.core.history import Call, Message, Role
 from smista.core.intents import Effort
 from smista.core.prompt import Prompt, Tool
 from smista.providers.anthropic import Anthropic
-from smista.providers.anthropic_models import families, parse_models
+from smista.providers.anthropic_models import parse_models
 from smista.providers.masking import create_mask
 from tests.providers.histories import histories
 
@@ -299,9 +299,9 @@ def test_the_list_of_models_tells_windows_and_abilities():
     assert not haiku.capabilities.reasoning
 
 
-def test_a_family_is_its_newest_model_that_stays():
-    assert families(LIST) == {"claude-opus": "claude-opus-5-5", "claude-haiku": "claude-haiku-x"}
-    assert parse_models(LIST)[0].model == "claude-opus-5-5"
+def test_the_newest_model_comes_first():
+    names = [model.model for model in parse_models(LIST)]
+    assert names == ["claude-opus-9-preview", "claude-opus-5-5", "claude-opus-5", "claude-haiku-x"]
 
 
 @given(
