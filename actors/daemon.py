@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import trio
 
@@ -37,6 +38,8 @@ from smista.storage.surreal import open_surreal
 log = logging.getLogger("smista.router")
 
 Ready = Callable[[str], None]
+
+_FIRST_LISTS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,8 @@ async def _open_house(
     ):
         await journal.unlock()
         noted = NotedProviders(providers, partial(_keep_catalog, catalog_file))
-        await noted.catalog({}, local_only=True)
+        # What is known at once is kept; a server that hangs must not hold up the start.
+        await noted.catalog({}, local_only=True, deadline=_FIRST_LISTS)
         limits = Limits(
             concurrent_turns=config.limits.max_concurrent_requests,
             context_bytes=config.limits.max_context_bytes,

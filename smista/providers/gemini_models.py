@@ -44,6 +44,7 @@ def _descriptor(entry: dict[str, Any]) -> ModelDescriptor:
             streaming=True,
             tools=not plain,
             system_prompt=True,
+            memory=not plain,
             json_output=not plain,
             images=not name.startswith("gemma"),
             reasoning=entry.get("thinking") is True,

@@ -119,7 +119,7 @@ def _window(body: dict[str, Any], reply: int) -> int:
     """
     messages: list[dict[str, Any]] = body["messages"]
     pictures = sum(len(message.get("images", ())) for message in messages)
-    texts = [{**message, "images": []} for message in messages]
+    texts: list[dict[str, Any]] = [{**message, "images": []} for message in messages]
     said = len(
         json.dumps([texts, body.get("tools")], ensure_ascii=False).encode("utf-8", "replace")
     )

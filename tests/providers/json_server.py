@@ -11,7 +11,7 @@ import trio
 
 from tests.providers.raw_server import read_request
 
-Answer = tuple[int, Any]
+Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]]
 Handler = Callable[["Ask"], Awaitable[Answer] | Answer]
 
 
@@ -52,10 +52,11 @@ class JsonServer:
         self.asked.append(ask)
         handler = self.handlers.get(ask.path.partition("?")[0])
         found = (404, {"error": "not found"}) if handler is None else handler(ask)
-        status, value = found if isinstance(found, tuple) else await found
+        status, value, *more = found if isinstance(found, tuple) else await found
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
-        head = f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n\r\n"
-        await stream.send_all(head.encode() + body)
+        headers = {"content-length": str(len(body)), **(more[0] if more else {})}
+        lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in headers.items()), "", ""]
+        await stream.send_all("\r\n".join(lines).encode() + body)
 
 
 def _parse(raw: bytes) -> Ask:

@@ -348,3 +348,55 @@ async def test_an_own_server_that_is_not_near_is_asked_nothing(monkeypatch):
     found = {u.provider: u for u in catalog.unavailable}["ollama"]
     assert found.reason == "invalid_configuration"
     assert "127.0.0.1" in str(found.message)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_rule_11_no_redirect_is_followed_whatever_is_asked(status):
+    async with open_json_server() as trap, open_servers() as (makers, own, registry):
+        away = (status, b"", {"location": f"{trap.url}/models"})
+        FakeOllama(own, qwen__7b=TALKS)
+        makers.handlers["/openai/models"] = makers.handlers["/openai/responses"] = lambda _: away
+        catalog = await registry.catalog({"openai": KEY})
+        assert "openai" in [u.provider for u in catalog.unavailable]
+        provider = registry.provider("openai")
+        assert provider is not None
+        asked = prompt("gpt-5.5", local=False)
+        with pytest.raises(errors.ProviderFailure, match="follows none"):
+            async with provider.open_stream(asked, key=KEY):
+                pass
+        for path in ("/api/chat", "/api/show", "/api/tags"):
+            kept, own.handlers[path] = own.handlers[path], lambda _: away
+            if path == "/api/tags":
+                async with open_source(own) as source:
+                    with pytest.raises(errors.ProviderFailure, match="follows none"):
+                        await source.list_models(None)
+            else:
+                with pytest.raises(errors.ProviderFailure, match="follows none"):
+                    await say(registry, prompt("qwen:7b", local=True), KEY)
+            own.handlers[path] = kept
+        assert trap.connections == 0
+
+
+async def test_the_own_server_is_reached_past_the_proxies_of_the_environment(monkeypatch):
+    async with open_json_server() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.setenv("no_proxy", "")
+        async with open_json_server() as own:
+            FakeOllama(own, qwen__7b=TALKS)
+            async with open_registry([], endpoints=Endpoints(own_ollama=own.url)) as registry:
+                assert refs(await registry.catalog({})) == ["ollama/qwen:7b"]
+                assert await say(registry, prompt("qwen:7b", local=True), KEY) == "hi"
+        assert proxy.connections == 0
+
+
+async def test_a_list_that_is_compressed_or_has_no_end_is_refused():
+    async with open_servers() as (makers, own, registry):
+        FakeOllama(own)
+        packed = (200, b"{}", {"content-encoding": "gzip"})
+        makers.handlers["/openai/models"] = lambda _: packed
+        makers.handlers["/anthropic/v1/models"] = lambda _: (200, b" " * (17 * 1024 * 1024))
+        catalog = await registry.catalog({"openai": KEY, "anthropic": KEY})
+    said = {u.provider: str(u.message) for u in catalog.unavailable}
+    assert "compressed" in said["openai"]
+    assert "larger than we accept" in said["anthropic"]
