@@ -16,14 +16,13 @@ import trio
 from actors.envelope import Abandon, Envelope, Leave, ReaderLeft
 from actors.parts import Parts
 from actors.session import SessionActor
-from actors.turn import preview_snapshot
+from actors.turn import decided_on, preview_snapshot
 from actors.turn_stream import TurnStream
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import SessionNotFound, ShuttingDown
 from smista.core.identity import identity
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
-from smista.core.pipeline import decide
 from smista.core.records import Session, SessionState, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import session_detail
@@ -93,7 +92,7 @@ class Directory:
             else await self._parts.journal.load(session, at=self._parts.clock.now())
         )
         snapshot = await preview_snapshot(state, request, credentials, self._parts)
-        match decide(snapshot):
+        match await decided_on(snapshot, self._parts):
             case Refusal(error=error):
                 raise error
             case Decision() as decision:

@@ -113,6 +113,13 @@ async def take_snapshot(
     )
 
 
+async def decided_on(snapshot: Snapshot, parts: Parts) -> Decision | Refusal:
+    """Return the decision; one that would hold up every other session is made in a thread."""
+    if is_heavy(snapshot):
+        return await trio.to_thread.run_sync(decide, snapshot, limiter=parts.deciders)
+    return decide(snapshot)
+
+
 class Spent(NamedTuple):
     """What one model call used, and by which decision it was made."""
 
@@ -236,7 +243,7 @@ class Turn:
             passed_over,
             self._parts,
         )
-        decided = await self._decided(snapshot)
+        decided = await decided_on(snapshot, self._parts)
         self._snapshot = snapshot
         self._draft.now = self._parts.clock.now()
         match decided:
@@ -246,11 +253,6 @@ class Turn:
             case Decision():
                 self._note(decided, again=bool(passed_over))
                 return decided
-
-    async def _decided(self, snapshot: Snapshot) -> Decision | Refusal:
-        if is_heavy(snapshot):  # long enough to hold up every other session
-            return await trio.to_thread.run_sync(decide, snapshot, limiter=self._parts.deciders)
-        return decide(snapshot)
 
     def _begin_call(self, decision: Decision) -> Answer:
         limit = self._parts.limits.model_calls
