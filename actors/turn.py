@@ -7,7 +7,7 @@ and the client is told of nothing that has not been committed before.
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import trio
 
@@ -62,6 +62,7 @@ from smista.core.views import (
 )
 from smista.ports.provider import Credentials
 
+T = TypeVar("T")
 Outcome = tuple[SessionState | None, TurnEnd]
 
 
@@ -100,9 +101,10 @@ async def take_snapshot(
         max_context_bytes=parts.limits.context_bytes,
         offered_tools=parts.offered_tools,
     )
-    providers = parts.providers
-    # A turn that has to stay local makes no remote connection, not even to ask for models.
-    local_only = not providers.settled(credentials) and required_locality(snapshot) is not None
+    providers, local_only = parts.providers, False
+    if not providers.settled(credentials):
+        # A turn that has to stay local makes no remote connection, not even to ask for models.
+        local_only = await _thought(required_locality, snapshot, parts) is not None
     catalog = await providers.catalog(
         credentials, local_only=local_only, deadline=parts.durations.catalog
     )
@@ -114,10 +116,15 @@ async def take_snapshot(
 
 
 async def decided_on(snapshot: Snapshot, parts: Parts) -> Decision | Refusal:
-    """Return the decision; one that would hold up every other session is made in a thread."""
+    """Return the decision on *snapshot*."""
+    return await _thought(decide, snapshot, parts)
+
+
+async def _thought(think: Callable[[Snapshot], T], snapshot: Snapshot, parts: Parts) -> T:
+    """Return what *think* makes of *snapshot*, in a thread if it would hold up other sessions."""
     if is_heavy(snapshot):
-        return await trio.to_thread.run_sync(decide, snapshot, limiter=parts.deciders)
-    return decide(snapshot)
+        return await trio.to_thread.run_sync(think, snapshot, limiter=parts.deciders)
+    return think(snapshot)
 
 
 class Spent(NamedTuple):
