@@ -9,7 +9,6 @@ from smista.core.errors import (
     ModelNotFound,
     ProviderError,
     ProviderRateLimited,
-    ProviderRejected,
 )
 from smista.providers.faults import Complaint, classify, read_complaint
 from smista.providers.json_values import is_object, items, member, text
@@ -53,8 +52,6 @@ def judge(complaint: Complaint, said: Any) -> ProviderError | None:
     if complaint.status == 429 and (wait := _retry(details)) is not None:
         # Limits per minute speak of quota and billing, too; only a wait tells them apart.
         return ProviderRateLimited(complaint.text, retry_after=wait, **where)
-    if "thought_signature" in complaint.message:
-        return ProviderRejected(complaint.text, kind="unsigned_call", **where)
     return None
 
 

@@ -19,9 +19,12 @@ _FINISHES: Final = {
     "MAX_TOKENS": Finish.LENGTH,
     "CONTINUATION": Finish.LENGTH,
 }
-# The model could not say what it wanted to; asked again it often can.
+# The model could not say what it wanted to; asked again, it or another one often can.
 _SPOILT: Final = frozenset(
-    {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "OTHER"}
+    {
+        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "OTHER"),
+        *("TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+    }
 )
 _UNSPECIFIED: Final = "BLOCK_REASON_UNSPECIFIED"
 
