@@ -6,8 +6,13 @@ from cli.approvals import Terminal, open_terminal
 from cli.surroundings import Surroundings
 from cli.visible import visible_line
 from smista.local.config_files import ClientConfig, Configuration, read_configuration
+from smista.local.credentials import Credentials
 from smista.local.trust import remember
 
+_FOREIGN = (
+    " was not written by smista for you, so the keys in it are not used; "
+    "store your own: smista login, smista credentials set"
+)
 QUESTION = "trust this file as it is now?"
 
 
@@ -25,6 +30,9 @@ async def configured(here: Surroundings) -> ClientConfig:
     config, notices = read.checked()
     for notice in notices:
         click.echo(visible_line(notice), err=True)
+    foreign = Credentials(project=here.root, places=here.places).foreign()
+    if foreign is not None:
+        click.echo(visible_line(f"warning: {foreign}{_FOREIGN}"), err=True)
     return ClientConfig(config)
 
 

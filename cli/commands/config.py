@@ -244,7 +244,7 @@ def _redacted(value: Any, key: str = "") -> Any:
         tables = cast("dict[str, Any]", value)
         return {name: _redacted(below, name) for name, below in tables.items()}
     if isinstance(value, list):
-        return [_redacted(item) for item in cast("list[Any]", value)]
+        return [_redacted(item) for item in cast("list[object]", value)]
     if isinstance(value, str) and "://" in value and "@" in value:
         scheme, _, rest = value.partition("://")
         return f"{scheme}://{REDACTED}@{rest.rpartition('@')[2]}"

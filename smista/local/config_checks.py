@@ -92,7 +92,8 @@ def _provider_problem(name: str) -> tuple[str, str] | None:
         provider_id(name)
     except SmistaError as error:
         close = meant(name, ("anthropic", "gemini", "ollama", "openai"))
-        return error.message, f"did you mean {close!r}?" if close else "correct the name"
+        message = error.message.replace(repr(name), "it")
+        return message, f"did you mean {close!r}?" if close else "correct the name"
     return None
 
 

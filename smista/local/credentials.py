@@ -1,6 +1,7 @@
 """Keys at rest: a flat TOML file of mode 0600, one for the project and one for the user.
 
-Looking up goes from the project to the user. Values are secrets from the moment they are read.
+Looking up goes from the project to the user. Values are secrets from the moment they are read. A
+project's file counts only if smista wrote it, for this user.
 """
 
 import tomllib
@@ -11,6 +12,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from smista.local.findings import Finding, InvalidConfig
+from smista.local.marks import is_marked, mark
 from smista.local.paths import NotOurs, Places, private_directory, read_private, write_private
 
 ROUTER_KEY: Final = "router"
@@ -32,7 +34,7 @@ class Credentials:
     def find(self, name: str) -> SecretStr | None:
         """Return the key kept as *name*, the project's first. Raises InvalidConfig, NotOurs."""
         for scope in (Scope.PROJECT, Scope.GLOBAL):
-            value = _read(self.path(scope)).get(name)
+            value = self._entries(scope).get(name)
             if value is not None:
                 return SecretStr(value)
         return None
@@ -44,23 +46,46 @@ class Credentials:
             self._keep_out_of_git(path.parent)
         else:
             private_directory(path.parent)
-        _write(path, _read(path) | {name: secret.get_secret_value()})
+        self._write(scope, self._entries(scope) | {name: secret.get_secret_value()})
         return path
 
     def remove(self, name: str, *, scope: Scope) -> bool:
         """Forget *name* in *scope*; return whether it was there."""
-        path = self.path(scope)
-        entries = _read(path)
+        entries = self._entries(scope)
         if name not in entries:
             return False
         del entries[name]
-        _write(path, entries)
+        self._write(scope, entries)
         return True
+
+    def foreign(self) -> Path | None:
+        """Return the project's file if somebody else wrote it; nothing in it counts."""
+        path = self.path(Scope.PROJECT)
+        content = read_private(path)
+        return None if content is None or is_marked(self._places, path, content) else path
 
     def path(self, scope: Scope) -> Path:
         if scope is Scope.GLOBAL:
             return self._places.config / "secrets"
         return self._project / ".smista" / "secrets"
+
+    def _entries(self, scope: Scope) -> dict[str, str]:
+        path = self.path(scope)
+        content = read_private(path)
+        if content is None:
+            return {}
+        # A project comes from anywhere; the global directory is the user's alone.
+        if scope is Scope.PROJECT and not is_marked(self._places, path, content):
+            return {}
+        return _parse(path, content)
+
+    def _write(self, scope: Scope, entries: dict[str, str]) -> None:
+        import tomlkit  # only whoever stores a key pays for it
+
+        content = tomlkit.dumps(dict(sorted(entries.items()))).encode()
+        if scope is Scope.PROJECT:
+            mark(self._places, self.path(scope), content)
+        write_private(self.path(scope), content)
 
     def _keep_out_of_git(self, folder: Path) -> None:
         # Before the first key is written: a commit in between must not carry it.
@@ -73,10 +98,7 @@ class Credentials:
             ignore.write_text("\n".join([*lines, "secrets*"]) + "\n", "utf-8")
 
 
-def _read(path: Path) -> dict[str, str]:
-    content = read_private(path)
-    if content is None:
-        return {}
+def _parse(path: Path, content: bytes) -> dict[str, str]:
     try:
         entries = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -89,9 +111,3 @@ def _read(path: Path) -> dict[str, str]:
         )
         raise InvalidConfig((broken,)) from None
     return {name: value for name, value in entries.items() if isinstance(value, str)}
-
-
-def _write(path: Path, entries: dict[str, str]) -> None:
-    import tomlkit  # only whoever stores a key pays for it
-
-    write_private(path, tomlkit.dumps(dict(sorted(entries.items()))).encode())

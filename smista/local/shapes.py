@@ -93,10 +93,12 @@ def _said(error: Mapping[str, Any], data: Any, place: Place) -> Fault:
         return Fault(where, "it is missing", f"add {error['loc'][-1]}")
     message, remedy = _WORDS.get(error["type"], (str(error["msg"]), ""))
     message, listed, names = message.partition("; use one of ")
+    said = str(_find(data, error["loc"]))
+    # A key may stand anywhere by mistake, and findings end up in logs.
+    message = message.replace(repr(said), "it").replace(repr(said.partition("/")[0]), "it")
     if listed:
         # The word at fault, or of a model reference the provider.
-        word = str(_find(data, error["loc"])).partition("/")[0]
-        remedy = choose(word, names.split(", "))
+        remedy = choose(said.partition("/")[0], names.split(", "))
     return Fault(where, message.replace("Input should be", "it should be"), remedy)
 
 

@@ -145,6 +145,9 @@ class _Walk:
 def _unquoted(key: str) -> str:
     if key[0] not in "\"'":
         return key
-    if "\\" in key:
+    if "\\" not in key or key[0] == "'":
+        return key[1:-1]
+    try:
         return str(tomllib.loads(f"key = {key}")["key"])
-    return key[1:-1]
+    except tomllib.TOMLDecodeError:
+        raise _Lost from None

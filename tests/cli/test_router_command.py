@@ -138,8 +138,8 @@ def test_a_missing_router_is_started_when_configured_so(machine):
 
 def test_a_key_the_router_does_not_know_is_explained(machine):
     assert machine.run("start").returncode == 0
-    assert machine.run("login").returncode == 0
-    secrets = machine.project / ".smista" / "secrets"
+    assert machine.run("login", "--global").returncode == 0
+    secrets = machine.home / "secrets"
     key = secrets.read_text()
     secrets.write_text(key[:-10] + "0" * 8 + key[-2:])
     asked = machine.run("hello")

@@ -166,7 +166,7 @@ def test_a_broken_policy_is_wrong_configuration_and_says_where(shared: House) ->
 
 def test_without_a_router_every_command_says_how_to_start_one(tmp_path: Path) -> None:
     house = House(folder=tmp_path, model="http://127.0.0.1:9/v1")
-    secrets = house.project / ".smista" / "secrets"
+    secrets = house.home / "secrets"
     secrets.write_text('router = "key"\n')
     secrets.chmod(0o600)
     house.write_policy(f'{POLICY}\n[router]\nurl = "{house.url}"\n')

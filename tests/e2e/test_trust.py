@@ -51,17 +51,18 @@ def test_without_a_terminal_a_stranger_redirects_nothing_and_that_is_said(served
 
 def test_what_is_explained_is_what_is_done(shared: House) -> None:
     for prompt in ("fix the typo in @hello.txt", "good morning"):
+        done = shared.run("--json", "--yes", prompt)
+        turn = json.loads(done.stdout)
         explained = shared.run("explain", "--json", prompt)
         assert explained.returncode == 0, explained.stderr
         told = json.loads(explained.stdout)
-        done = shared.run("--json", "--yes", prompt)
-        turn = json.loads(done.stdout)
         assert turn["data"]["classification"] == told["classification"]
         routing = {key: told["routing"].get(key) for key in turn["data"]["routing"]}
         assert turn["data"]["routing"] == routing
 
 
 def test_the_router_keeps_facts_and_no_keys(shared: House) -> None:
+    shared.run("good morning")  # a turn asks for the facts, so they are there after it
     kept = Path(shared.home / "catalog.json").read_text()
     assert '"model":"demo"' in kept
     assert "api_key" in kept  # how the model is used, not the key itself

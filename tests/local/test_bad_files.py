@@ -184,3 +184,28 @@ def test_a_good_file_with_a_scar_is_read_or_found(at, scar):
 def test_a_configuration_without_fault_can_be_decided_on():
     config = own_configuration(layer_of(parse_source(rules(100), "f"))).checked().merged
     assert classify(config.classification, "hello", frozenset()).intent == "chat"
+
+
+CANARY = "sk-live-canary"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('providers.openai = "{}"', 'providers.openai.api_key = "{}"', 'routing.default = "{}"'),
+        *('routing.default.model = "{}"', 'routing.default.model = "{}/x"', 'routing = "{}"'),
+        *('tools.permissions.shell = "{}"', 'privacy.remote.mode = "{}"', 'router.url = "{}"'),
+        *('router.auth_source = "{}"', 'providers.openai.type = "{}"', 'router.host = "{} x"'),
+        *('classification.default_intent = "{}"', 'router.storage.password = ["{}"]'),
+        *('router.storage.mode = "{}"', 'router.storage.engine = "{}"', 'router.port = "{}"'),
+        *('local_preferences.local_only = "{}"', 'privacy.restricted_paths = ["{{{}"]'),
+        *('router.prices = ["{}"]', 'router.limits = "{}"', 'x = "{}', "y = {}"),
+        'routing.rules = [{{ name = "a", model = "ollama/m", cost_limit = "{}" }}]',
+    ],
+)
+def test_no_finding_quotes_what_may_be_a_key(line):
+    content = line.format(CANARY).encode()
+    findings = findings_in(content)
+    _, others = parse_router(parse_source(content, "router.toml"))
+    assert findings or others
+    assert CANARY not in "".join(map(str, (*findings, *others)))

@@ -70,7 +70,7 @@ def test_a_key_is_forgotten_in_its_scope_only(store):
 
 
 def test_a_broken_file_is_named_and_never_quoted(store, tmp_path):
-    path = store.path(Scope.PROJECT)
+    path = store.path(Scope.GLOBAL)
     path.parent.mkdir()
     path.write_text("router = sk-canary-1\n")
     with pytest.raises(InvalidConfig) as caught:
@@ -103,3 +103,53 @@ def test_a_link_in_place_of_the_file_is_refused(store, tmp_path):
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(NotOurs):
         store.find("router")
+
+
+def test_a_file_of_keys_that_came_with_the_project_does_not_count(store):
+    path = store.path(Scope.PROJECT)
+    path.parent.mkdir()
+    path.write_text('openai = "sk-of-a-stranger"\nrouter = "sk-of-a-stranger"\n')
+    assert store.find("openai") is None
+    assert store.foreign() == path
+    assert not store.remove("openai", scope=Scope.PROJECT)
+    store.store("router", KEY, scope=Scope.PROJECT)
+    assert store.foreign() is None
+    assert store.find("router") == KEY
+    assert store.find("openai") is None
+    assert "stranger" not in path.read_text()
+
+
+def test_one_byte_changed_by_another_hand_is_another_file(store):
+    path = store.store("router", KEY, scope=Scope.PROJECT)
+    path.write_text(path.read_text().replace("canary-1", "canary-2"))
+    assert store.find("router") is None
+
+
+def test_a_copy_in_another_project_does_not_count(store, tmp_path):
+    path = store.store("router", KEY, scope=Scope.PROJECT)
+    copy = tmp_path / "q" / ".smista" / "secrets"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(path.read_bytes())
+    places = find_places({"SMISTA_HOME": str(tmp_path / "home")}, tmp_path)
+    assert Credentials(project=tmp_path / "q", places=places).find("router") is None
+
+
+def test_a_crash_before_the_file_is_replaced_leaves_the_keys_usable(store, monkeypatch):
+    store.store("router", KEY, scope=Scope.PROJECT)
+
+    def fail(*_):
+        raise OSError("power cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("smista.local.credentials.write_private", fail)
+        with pytest.raises(OSError, match="power cut"):
+            store.store("openai", OTHER, scope=Scope.PROJECT)
+    assert store.find("router") == KEY
+
+
+def test_the_key_of_the_marks_is_the_users_alone(store, tmp_path):
+    store.store("router", KEY, scope=Scope.PROJECT)
+    for name in ("mark.key", "marks.json"):
+        file = tmp_path / "home" / name
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert "canary" not in file.read_text()
