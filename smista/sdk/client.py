@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from smista.core.events import Event, TurnEnd
 from smista.core.messages import Continuation
 from smista.core.request import ExecuteRequest
-from smista.net import closing_reads, create_client
+from smista.net import WholeBody, closing_reads, create_client
 from smista.sdk.answers import (
     Identity,
     Models,
@@ -237,6 +237,7 @@ class Client:
             request = self._http.build_request(
                 "POST", f"{_API}{path}", json=body, headers=sent, timeout=timeout
             )
+            request.stream = WholeBody(request.content)
             try:
                 response = await self._http.send(request, stream=True)
                 if response.is_success:
@@ -280,10 +281,12 @@ class Client:
         body: dict[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
+        request = self._http.build_request(
+            method, url, headers={"Accept": _JSON, **headers}, json=body, params=query
+        )
+        request.stream = WholeBody(request.content)
         try:
-            response = await self._http.request(
-                method, url, headers={"Accept": _JSON, **headers}, json=body, params=query
-            )
+            response = await self._http.send(request)
         except httpx.TransportError as error:
             raise Unreachable(self.url, _reason(error)) from error
         parsed = _parsed(response)

@@ -1,5 +1,8 @@
 """The client against a router on a real socket."""
 
+import gc
+
+import httpx
 import pytest
 import trio
 from pydantic import SecretStr
@@ -20,7 +23,7 @@ from smista.core.request import (
     TaskInput,
     Workspace,
 )
-from smista.sdk.client import ClientConfig, open_client
+from smista.sdk.client import Client, ClientConfig, open_client
 from smista.sdk.errors import ApiError, BadAnswer, NotSignedIn, Unreachable
 from tests.sdk.router import CONTINUE, EXECUTE, SESSION, FakeRouter, Reply, completed, stream, turn
 
@@ -53,6 +56,29 @@ async def client(router):
     config = ClientConfig(url=router.url, credentials=credentials)
     async with open_client(config, api_key=KEY) as client:
         yield client
+
+
+class Deaf(httpx.AsyncBaseTransport):
+    """A connection that breaks while a request is being written."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if "sign-in" in request.url.path:
+            return httpx.Response(200, json={"token": "t", "expires_at": "2030-01-01T00:00:00Z"})
+        async for _ in request.stream:
+            raise httpx.WriteError("broken")
+        raise AssertionError("a body has parts")
+
+
+async def test_a_connection_that_breaks_while_it_is_written_to_leaves_nothing_behind():
+    async with httpx.AsyncClient(transport=Deaf(), base_url="http://r") as http:
+        client = Client(http, ClientConfig(url="http://r"), KEY)
+        with pytest.raises(Unreachable):
+            await client.execute("s", REQUEST)
+        with pytest.raises(Unreachable):
+            async with client.stream_execute("s", REQUEST):
+                pass
+    # A generator that was left in the middle would be complained of here.
+    gc.collect()
 
 
 async def test_the_key_goes_to_sign_in_and_the_token_everywhere_else(router, client):
