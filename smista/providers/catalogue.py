@@ -46,6 +46,8 @@ _NOT_ASKED: Final = "it is remote, and only local hosts may be asked now"
 # A list that takes longer than the longest deadline is of no use to anybody.
 _LONGEST: Final = 60.0
 _LISTS_PER_SOURCE: Final = 64
+# A remote host that failed is left alone for so long, or each turn would wait for it anew.
+_REST: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +87,17 @@ class Source(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Entry:
-    """What is known of one source with one key, and the question that is under way."""
+    """What is known of one source with one key, and the question that is under way.
+
+    *at*, *failed* and *begun* are the times of the list, of *error* and of the question.
+    """
 
     listing: Listing | None = None
     at: float = 0.0
     error: ProviderError | None = None
+    failed: float = 0.0
     asking: trio.Event | None = None
+    begun: float = 0.0
 
 
 @dataclass(slots=True)
@@ -130,11 +137,14 @@ class Catalogue:
         if source.local or (source.needs_key is not None and key is None):
             return True
         entry = self._known[number].get(_digest(key))
-        return entry is not None and self._is_fresh(number, entry)
+        return entry is not None and self._rests(number, entry)
 
-    def _is_fresh(self, number: int, entry: _Entry) -> bool:
-        age = trio.current_time() - entry.at
-        return entry.listing is not None and age < self._sources[number].fresh
+    def _rests(self, number: int, entry: _Entry) -> bool:
+        """Tell if there is no need to ask: the list is new, or the host failed just now."""
+        source, now = self._sources[number], trio.current_time()
+        fresh = entry.listing is not None and now - entry.at < source.fresh
+        failed = entry.error is not None and now - entry.failed < _REST
+        return fresh or (failed and not source.local)
 
     def known(self, number: int, key: SecretStr | None) -> Listing | None:
         """Return what source *number* said last, however long ago."""
@@ -159,8 +169,7 @@ class Catalogue:
             found.listings[number] = listing or Listing()
         else:
             try:
-                with trio.fail_after(deadline):
-                    found.listings[number] = await self._listing(number, key)
+                found.listings[number] = await self._listing(number, key, deadline)
             except trio.TooSlowError:
                 out = ("timeout", f"it did not answer within {deadline:g} seconds")
             except ProviderError as error:
@@ -171,12 +180,16 @@ class Catalogue:
                 provider=source.provider, reason=reason, message=message
             )
 
-    async def _listing(self, number: int, key: SecretStr | None) -> Listing:
+    async def _listing(self, number: int, key: SecretStr | None, deadline: float) -> Listing:
+        """Return what is known, or wait for it; the wait counts from the question's beginning."""
         entry = self._entry(number, key)
-        if not self._is_fresh(number, entry):
-            asking = self._start(number, key, entry)
-            if entry.listing is None:
-                await asking.wait()
+        if not self._rests(number, entry):
+            self._start(number, key, entry)
+        if entry.listing is None and entry.asking is not None:
+            with trio.fail_at(entry.begun + deadline):
+                await entry.asking.wait()
+        else:
+            await trio.lowlevel.checkpoint()
         if entry.listing is None:
             raise entry.error or ProviderUnavailable("the list could not be had")
         return entry.listing
@@ -188,12 +201,11 @@ class Catalogue:
             known.pop(next(idle, next(iter(known))))
         return known.setdefault(digest, _Entry())
 
-    def _start(self, number: int, key: SecretStr | None, entry: _Entry) -> trio.Event:
-        """Ask, unless the same question is under way; return what tells that it is answered."""
+    def _start(self, number: int, key: SecretStr | None, entry: _Entry) -> None:
+        """Ask, unless the same question is under way."""
         if entry.asking is None:
-            entry.asking = trio.Event()
+            entry.asking, entry.begun = trio.Event(), trio.current_time()
             self._tasks.start_soon(self._refresh, self._sources[number], key, entry, entry.asking)
-        return entry.asking
 
     async def _refresh(
         self, source: Source, key: SecretStr | None, entry: _Entry, asking: trio.Event
@@ -203,9 +215,10 @@ class Catalogue:
                 entry.listing = await source.list_models(key)
             entry.at, entry.error = trio.current_time(), None
         except trio.TooSlowError:
+            entry.failed = trio.current_time()
             entry.error = ProviderTimeout(f"{source.provider} did not answer", kind="stalled")
         except ProviderError as error:
-            entry.error = error
+            entry.failed, entry.error = trio.current_time(), error
             if isinstance(error, InvalidProviderCredentials | ProviderAuthentication):
                 entry.listing = None  # what was listed with this key cannot be used any more
         finally:

@@ -95,9 +95,11 @@ async def test_old_news_stay_if_newer_ones_cannot_be_had(mock_clock: MockClock):
         await catalogue.catalog({})
         mock_clock.jump(4000)
         source.error = errors.ProviderUnavailable("down")
-        for _ in range(2):
+        for _ in range(3):
             assert names(await catalogue.catalog({})) == ["m"]
             await wait_all_tasks_blocked()
+            mock_clock.jump(30)
+        assert len(source.asked) == 4
 
 
 async def test_a_key_that_is_refused_takes_its_list_with_it(mock_clock: MockClock):
@@ -198,12 +200,39 @@ async def test_why_a_provider_is_missing_is_one_of_the_documented_reasons(error,
     assert catalog.unavailable[0].message == "x"
 
 
-async def test_a_failure_is_not_kept_the_next_one_asks_again():
+async def test_a_remote_host_that_failed_is_left_alone_for_a_while_then_asked_again(
+    mock_clock: MockClock,
+):
     source = FakeSource(error=errors.ProviderUnavailable("x"))
+    async with open_catalogue(source) as catalogue:
+        for _ in range(3):
+            assert reasons(await catalogue.catalog({})) == [("openai", "provider_unavailable")]
+        assert len(source.asked) == 1
+        assert catalogue.settled({})
+        source.error = None
+        mock_clock.jump(30)
+        assert names(await catalogue.catalog({})) == ["m"]
+
+
+async def test_the_own_server_is_asked_again_at_once_it_may_just_have_been_started():
+    source = FakeSource(local=True, error=errors.ProviderUnavailable("x"))
     async with open_catalogue(source) as catalogue:
         await catalogue.catalog({})
         source.error = None
         assert names(await catalogue.catalog({})) == ["m"]
+
+
+async def test_a_host_that_is_silent_holds_up_the_first_who_asks_and_nobody_after(
+    autojump_clock: MockClock,
+):
+    source = FakeSource()
+    source.gate = trio.Event()
+    async with open_catalogue(source) as catalogue:
+        for wanted in (10, 0, 0):
+            begun = trio.current_time()
+            assert reasons(await catalogue.catalog({})) == [("openai", "timeout")]
+            assert trio.current_time() - begun == wanted
+        assert len(source.asked) == 1
 
 
 async def test_without_a_key_nobody_is_asked_unless_none_is_needed():
