@@ -15,7 +15,7 @@ from smista.providers.faults import Complaint, classify, read_complaint
 from smista.providers.jsonl import JsonLines
 from smista.providers.masking import Mask
 from smista.providers.ollama_errors import error_in
-from smista.providers.ollama_facts import Think
+from smista.providers.ollama_facts import ON_OR_OFF, OllamaModel, Think
 from smista.providers.ollama_messages import ollama_messages
 from smista.providers.ollama_turn import OllamaTurn
 from smista.providers.rejections import rejection
@@ -31,13 +31,13 @@ _REPLY: Final = 4096
 _BYTES_PER_TOKEN: Final = 3
 
 
-def on_or_off(model: str) -> tuple[Think, ...]:
-    """Return what most reasoning models take: to think, or not to."""
-    return (False, True)
+def nothing_known(model: str) -> OllamaModel | None:
+    """Return the facts of a server that was never asked."""
+    return None
 
 
 class Ollama:
-    """The Dialect of Ollama. *thinking* tells which values of `think` a model takes.
+    """The Dialect of Ollama. *known* tells what its server says of a model.
 
     A *local* server is told how much context to keep: its own default is often smaller than a
     prompt, and it would cut the prompt without a word.
@@ -49,13 +49,13 @@ class Ollama:
         provider: str = "ollama",
         base_url: str = LOCAL_URL,
         local: bool = True,
-        thinking: Callable[[str], tuple[Think, ...]] = on_or_off,
+        known: Callable[[str], OllamaModel | None] = nothing_known,
         caps: Caps | None = None,
     ) -> None:
         self._provider = provider
         self._url = f"{base_url.rstrip('/')}/api/chat"
         self._local = local
-        self._thinking = thinking
+        self._known = known
         self._caps = caps or Caps()
 
     def request(self, prompt: Prompt) -> WireRequest:
@@ -99,32 +99,37 @@ class Ollama:
         if prompt.tools:
             body["tools"] = [_tool(tool) for tool in prompt.tools]
         if prompt.effort is not None:
-            body["think"] = _think(prompt.effort, self._thinking(prompt.model))
+            known = self._known(prompt.model)
+            body["think"] = _think(prompt.effort, ON_OR_OFF if known is None else known.thinking)
         options = self._options(prompt, body)
         return {**body, "options": options} if options else body
 
     def _options(self, prompt: Prompt, body: dict[str, Any]) -> dict[str, int]:
         options: dict[str, int] = {}
         if self._local:
-            options["num_ctx"] = _window(body, prompt.max_output_tokens or _REPLY)
+            options["num_ctx"] = self._window(prompt, body)
         if prompt.max_output_tokens is not None:
             options["num_predict"] = prompt.max_output_tokens
         return options
 
+    def _window(self, prompt: Prompt, body: dict[str, Any]) -> int:
+        """Return the context to keep: a power of two, or all that the model has.
 
-def _window(body: dict[str, Any], reply: int) -> int:
-    """Return the context that holds *body* and a reply: a power of two.
+        A change of this number makes the server load the model anew, so it grows in few steps.
+        """
+        needed = max(_needed(body, prompt.max_output_tokens or _REPLY), _LEAST_WINDOW)
+        wanted = 1 << (needed - 1).bit_length()
+        known = self._known(prompt.model)
+        return wanted if known is None else min(wanted, known.descriptor.max_context_tokens)
 
-    A change of this number makes the server load the model anew, so it grows in few steps.
-    """
+
+def _needed(body: dict[str, Any], reply: int) -> int:
+    """Return about how many tokens *body* and a reply take."""
     messages: list[dict[str, Any]] = body["messages"]
     pictures = sum(len(message.get("images", ())) for message in messages)
     texts: list[dict[str, Any]] = [{**message, "images": []} for message in messages]
-    said = len(
-        json.dumps([texts, body.get("tools")], ensure_ascii=False).encode("utf-8", "replace")
-    )
-    needed = said // _BYTES_PER_TOKEN + pictures * IMAGE_TOKENS + reply
-    return 1 << (max(needed, _LEAST_WINDOW) - 1).bit_length()
+    said = json.dumps([texts, body.get("tools")], ensure_ascii=False).encode("utf-8", "replace")
+    return len(said) // _BYTES_PER_TOKEN + pictures * IMAGE_TOKENS + reply
 
 
 def _think(effort: Effort, values: tuple[Think, ...]) -> Think:

@@ -10,7 +10,7 @@ from smista.providers.json_values import count, is_object, items, member, text
 Think = bool | str
 """A value of `think`: on, off, or one of the levels a model names."""
 
-_ON_OFF: Final[tuple[Think, ...]] = (False, True)
+ON_OR_OFF: Final[tuple[Think, ...]] = (False, True)
 _LEVELS: Final[tuple[Think, ...]] = ("low", "medium", "high")
 _LEVELLED: Final = "gptoss"  # takes levels, and ignores on and off
 _NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
@@ -101,4 +101,4 @@ def _thinking(shown: Any) -> tuple[Think, ...]:
     values = items(member(member(shown, "thinking"), "values"))
     told = tuple(value for value in values if isinstance(value, bool | str))
     family = text(member(member(shown, "details"), "family"))
-    return told or (_LEVELS if family == _LEVELLED else _ON_OFF)
+    return told or (_LEVELS if family == _LEVELLED else ON_OR_OFF)

@@ -214,9 +214,7 @@ class _Builder:
             spare=own is not None,
             needs_key=_OLLAMA_KEYLESS,
         )
-        elsewhere = Ollama(
-            base_url=cloud_url, local=False, thinking=cloud.thinking, caps=self._caps
-        )
+        elsewhere = Ollama(base_url=cloud_url, local=False, known=cloud.known, caps=self._caps)
         here = None if own is None else self._own_ollama(own, descriptor)
         self._ollama_sources = [cloud] if here is None else [here[1], cloud]
         self.providers["ollama"] = OllamaProvider(
@@ -235,7 +233,7 @@ class _Builder:
             base_url=url,
             local=True,
         )
-        dialect = Ollama(base_url=url, thinking=source.thinking, caps=self._caps)
+        dialect = Ollama(base_url=url, known=source.known, caps=self._caps)
         near = descriptor.model_copy(update={"local": True})
         return self._wire(near, dialect, client), source
 

@@ -11,7 +11,7 @@ from smista.core.errors import ModelNotFound, ProviderError
 from smista.core.model_ref import ModelDescriptor
 from smista.providers.catalogue import Listing
 from smista.providers.fetch import Fetcher
-from smista.providers.ollama_facts import OllamaModel, Tag, Think, read_model, read_tags
+from smista.providers.ollama_facts import OllamaModel, Tag, read_model, read_tags
 
 HOUR: Final = 3600.0
 MINUTE: Final = 60.0
@@ -99,10 +99,10 @@ class OllamaSource:
         """Return what the server tells of *name* now. Raises ProviderError."""
         return await self._fetcher.post(f"{self._url}/api/show", {"model": name}, key=key)
 
-    def thinking(self, name: str) -> tuple[Think, ...]:
-        """Return the values of `think` that *name* takes, as far as they are known."""
+    def known(self, name: str) -> OllamaModel | None:
+        """Return the facts of *name* as the last list told them."""
         _, model = self._shown.get(name) or self._shown.get(name + _LATEST) or (None, None)
-        return model.thinking if model is not None else (False, True)
+        return model
 
     def forwards(self, name: str) -> bool:
         """Tell if this server is known to have *name* served elsewhere."""

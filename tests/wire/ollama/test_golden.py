@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from smista.core.history import Role
 from smista.core.intents import Effort
 from smista.core.prompt import Image, Prompt
 from smista.providers.ollama import CLOUD_URL, Ollama
+from smista.providers.ollama_facts import OllamaModel, read_model
 from tests.wire.golden import READ, Golden, crossing, cut, message
 
 PROMPTS = {
@@ -42,12 +44,19 @@ NAMES = sorted(PROMPTS)
 LEVELS = {"gpt-oss:20b": ("low", "medium", "high")}
 
 
+def known(name: str, *, window: int = 131_072, values: Any = (False, True)) -> OllamaModel:
+    shown = {"model_info": {"a.context_length": window}, "thinking": {"values": list(values)}}
+    model = read_model(name, shown, local=True, auth="none")
+    assert model is not None
+    return model
+
+
 class JsonLinesGolden(Golden):
     def response(self, name: str) -> bytes:
         return (self._folder / f"{name}.response.jsonl").read_bytes()
 
 
-DIALECT = Ollama(thinking=lambda model: LEVELS.get(model, (False, True)))
+DIALECT = Ollama(known=lambda name: known(name, values=LEVELS.get(name, (False, True))))
 GOLDEN = JsonLinesGolden(Path(__file__).parent, DIALECT, PROMPTS)
 
 
@@ -102,14 +111,21 @@ def test_a_prompt_has_room_in_the_context_it_asks_for_and_the_steps_are_few():
     sizes = set()
     for length in range(0, 600_000, 5_000):
         long = replace(PROMPTS["text"], messages=(message(Role.USER, "x" * length),))
-        body = body_of(long)
+        body = body_of(long, Ollama())
         sizes.add(body["options"]["num_ctx"])
         assert body["options"]["num_ctx"] >= length // 4 + 512
     assert sizes == {8192 << step for step in range(6)}
 
 
-def body_of(prompt: Prompt):
-    return JsonLinesGolden(Path(__file__).parent, DIALECT, {"it": prompt}).sent("it")
+def body_of(prompt: Prompt, dialect: Ollama = DIALECT) -> Any:
+    return JsonLinesGolden(Path(__file__).parent, dialect, {"it": prompt}).sent("it")
+
+
+@pytest.mark.parametrize("window", [4096, 8192, 20_000])
+def test_no_more_context_is_asked_for_than_the_model_has(window):
+    long = replace(PROMPTS["text"], messages=(message(Role.USER, "x" * 60_000),))
+    small = Ollama(known=lambda name: known(name, window=window))
+    assert body_of(long, small)["options"]["num_ctx"] == window
 
 
 def test_a_picture_takes_the_room_of_a_picture_however_many_bytes_it_has():
@@ -132,11 +148,11 @@ def test_the_cloud_is_told_no_size_of_context_for_it_keeps_the_largest():
         (("low", "medium", "high"), ["low", "medium", "high", "high"]),
         (("low", "high", "max"), ["low", "low", "high", "max"]),
         (("high",), ["high", "high", "high", "high"]),
-        ((), [True, True, True, True]),
+        ((), [False, True, True, True]),
     ],
 )
 def test_effort_becomes_a_value_that_the_model_takes(values, wanted):
-    dialect = Ollama(thinking=lambda _: values)
+    dialect = Ollama(known=lambda name: known(name, values=values))
     prompts = {effort: replace(PROMPTS["text"], effort=effort) for effort in Effort}
     golden = JsonLinesGolden(Path(__file__).parent, dialect, prompts)
     assert [golden.sent(effort)["think"] for effort in Effort] == wanted
