@@ -1,5 +1,6 @@
 """`smista config`: create, find, read, edit and check the files of the user and the project."""
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import trio
 from cli.failures import BadUsage, CommandError
 from cli.starters import ROUTER, policy_starter
 from cli.surroundings import Surroundings
-from cli.visible import visible, visible_line
+from cli.visible import echo, visible, visible_line
 from smista.local.config_files import (
     Configuration,
     own_configuration,
@@ -21,13 +22,13 @@ from smista.local.config_files import (
 )
 from smista.local.config_layers import Layer, read_layer
 from smista.local.findings import Finding, InvalidConfig, Severity
-from smista.local.paths import private_directory, write_private
+from smista.local.gitignore import keep_out_of_git
+from smista.local.paths import private_directory, replacing, write_all, write_private
 from smista.local.router_file import parse_router
 from smista.local.toml_source import read_source
 from smista.local.trust import is_trusted, remember
 
 TARGETS: Final = ("project", "global", "router")
-IGNORED: Final = ("secrets", "secrets*")
 REDACTED: Final = "[redacted]"
 _SECRET_KEYS: Final = frozenset({"api_key", "password", "secret", "token"})
 _PATH = click.Path(path_type=Path, dir_okay=False)
@@ -54,7 +55,8 @@ class Files:
         return path
 
     def is_the_projects(self, target: str, path: Path) -> bool:
-        return target == "project" and path.resolve() == project_file(self.here.root).resolve()
+        own = project_file(self.here.root)
+        return target == "project" and os.path.normpath(path) == os.path.normpath(own)
 
 
 @click.group()
@@ -82,11 +84,12 @@ async def init(files: Files, force: bool, target: str) -> None:
     if path.exists() and not force:
         raise BadUsage(f"{path} exists; to replace it: smista config init --force {target}")
     content = _starter(files.here, target).encode()
+    if files.is_the_projects(target, path):
+        keep_out_of_git(path.parent)
     _write(files, target, path, content)
     if files.is_the_projects(target, path):
-        _keep_out_of_git(path.parent)
         _trust(files.here, path)
-    click.echo(str(path))
+    echo(str(path))
 
 
 @config.command("path")
@@ -95,11 +98,11 @@ async def init(files: Files, force: bool, target: str) -> None:
 async def show_path(files: Files, target: str | None) -> None:
     """Print where the file of TARGET is; without TARGET, all of them and whether they exist."""
     if target is not None:
-        click.echo(str(files.path(target)))
+        echo(str(files.path(target)))
         return
     for each in ("router", "global", "project"):
         path = files.path(each)
-        click.echo(f"{each}: {path} ({'exists' if path.exists() else 'missing'})")
+        echo(f"{each}: {path} ({'exists' if path.exists() else 'missing'})")
 
 
 @config.command()
@@ -110,7 +113,7 @@ async def show(files: Files, target: str | None) -> None:
     settings = _settings(files, target)
     import tomlkit
 
-    click.echo(visible(tomlkit.dumps(_redacted(settings)).strip()))
+    echo(visible(tomlkit.dumps(_redacted(settings)).strip()))
 
 
 @config.command()
@@ -135,12 +138,12 @@ async def check(files: Files, target: str) -> None:
     """Say all that is wrong with the file of TARGET, at once."""
     path = files.existing(target)
     _report(_findings(files, target))
-    click.echo(f"ok: {visible_line(str(path))}")
+    echo(f"ok: {visible_line(str(path))}")
     if files.is_the_projects(target, path) and _is_untrusted(files.here, path):
         note = (
             "warning: you have not trusted this file; until then it may only tighten: smista trust"
         )
-        click.echo(note, err=True)
+        echo(note, err=True)
 
 
 def _starter(here: Surroundings, target: str) -> str:
@@ -159,18 +162,12 @@ def _write(files: Files, target: str, path: Path, content: bytes) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        # A link in its place is replaced, not followed.
+        with replacing(path) as handle:
+            os.fchmod(handle, 0o666 & ~files.here.umask)
+            write_all(handle, content)
     except OSError as error:
         raise CommandError(f"{path} was not written: {error.strerror}") from error
-    path.chmod(0o666 & ~files.here.umask)
-
-
-def _keep_out_of_git(folder: Path) -> None:
-    ignore = folder / ".gitignore"
-    lines = ignore.read_text("utf-8").splitlines() if ignore.exists() else []
-    missing = [line for line in IGNORED if line not in lines]
-    if missing:
-        ignore.write_text("\n".join([*lines, *missing]) + "\n", "utf-8")
 
 
 def _trust(here: Surroundings, path: Path) -> None:
@@ -209,7 +206,7 @@ def _report(findings: tuple[Finding, ...]) -> None:
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise InvalidConfig(findings)
     for finding in findings:
-        click.echo(visible(str(finding)), err=True)
+        echo(visible(str(finding)), err=True)
 
 
 def _settings(files: Files, target: str | None) -> dict[str, Any]:
@@ -217,7 +214,7 @@ def _settings(files: Files, target: str | None) -> dict[str, Any]:
         read = _configuration(files, None)
         merged, notices = read.checked()
         for notice in notices:
-            click.echo(visible_line(notice), err=True)
+            echo(visible_line(notice), err=True)
         return merged.model_dump(mode="json", exclude_none=True)
     path = files.existing(target)
     if target == "router":

@@ -12,8 +12,9 @@ from typing import Final
 from pydantic import SecretStr
 
 from smista.local.findings import Finding, InvalidConfig
+from smista.local.gitignore import keep_out_of_git
 from smista.local.marks import is_marked, mark
-from smista.local.paths import NotOurs, Places, private_directory, read_private, write_private
+from smista.local.paths import Places, private_directory, read_private, write_private
 
 ROUTER_KEY: Final = "router"
 """The name under which the key of the router is kept."""
@@ -43,7 +44,8 @@ class Credentials:
         """Keep *secret* as *name* and return the file; durable when it returns."""
         path = self.path(scope)
         if scope is Scope.PROJECT:
-            self._keep_out_of_git(path.parent)
+            # Before the first key is written: a commit in between must not carry it.
+            keep_out_of_git(path.parent)
         else:
             private_directory(path.parent)
         self._write(scope, self._entries(scope) | {name: secret.get_secret_value()})
@@ -86,16 +88,6 @@ class Credentials:
         if scope is Scope.PROJECT:
             mark(self._places, self.path(scope), content)
         write_private(self.path(scope), content)
-
-    def _keep_out_of_git(self, folder: Path) -> None:
-        # Before the first key is written: a commit in between must not carry it.
-        if folder.is_symlink():
-            raise NotOurs(f"{folder} leads elsewhere; a key is not stored through a link")
-        folder.mkdir(mode=0o700, exist_ok=True)
-        ignore = folder / ".gitignore"
-        lines = ignore.read_text("utf-8").splitlines() if ignore.exists() else []
-        if "secrets*" not in lines:
-            ignore.write_text("\n".join([*lines, "secrets*"]) + "\n", "utf-8")
 
 
 def _parse(path: Path, content: bytes) -> dict[str, str]:

@@ -281,3 +281,31 @@ def test_the_router_key_is_kept_like_the_others(user):
     assert user.run("apikey", "get") == (0, "there is a router key\n", "")
     assert user.run("apikey", "--global", "remove")[0] == 0
     assert user.run("apikey", "check")[0] == 1
+
+
+def test_init_writes_through_no_link(user, tmp_path):
+    (tmp_path / "private").write_text("mine")
+    user.file.parent.mkdir()
+    user.file.symlink_to(tmp_path / "private")
+    assert user.run("config", "init", "--force")[0] == 0
+    assert (tmp_path / "private").read_text() == "mine"
+    assert not user.file.is_symlink()
+    (user.file.parent / ".gitignore").unlink()
+    (user.file.parent / ".gitignore").symlink_to(tmp_path / "private")
+    assert user.run("config", "init", "--force")[0] == 2
+    assert (tmp_path / "private").read_text() == "mine"
+
+
+def test_a_starter_file_is_readable_for_whom_the_user_lets_read(user):
+    user.run("config", "init")
+    assert stat.S_IMODE(user.file.stat().st_mode) == 0o600  # run() takes 077 unless told otherwise
+    user.run("config", "init", "global")
+    assert stat.S_IMODE(user.places.policy_file.stat().st_mode) == 0o600
+
+
+def test_keys_that_came_with_the_project_are_not_used_and_that_is_said(user):
+    user.file.parent.mkdir()
+    (user.file.parent / "secrets").write_text('router = "sk-of-a-stranger"\n')
+    code, out, err = user.run("apikey", "check")
+    assert (code, out) == (1, "no router key; obtain one: smista login\n")
+    assert "was not written by smista for you" in err

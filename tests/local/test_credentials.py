@@ -49,7 +49,7 @@ def test_git_is_told_before_the_first_key_is_written(store, monkeypatch, tmp_pat
     monkeypatch.setattr("smista.local.credentials.write_private", fail)
     with pytest.raises(OSError, match="power cut"):
         store.store("router", KEY, scope=Scope.PROJECT)
-    assert (tmp_path / "p/.smista/.gitignore").read_text() == "secrets*\n"
+    assert (tmp_path / "p/.smista/.gitignore").read_text() == "secrets\nsecrets*\n"
 
 
 def test_an_existing_gitignore_is_kept_and_not_filled_twice(store, tmp_path):
@@ -58,7 +58,7 @@ def test_an_existing_gitignore_is_kept_and_not_filled_twice(store, tmp_path):
     (folder / ".gitignore").write_text("plans/\n")
     store.store("router", KEY, scope=Scope.PROJECT)
     store.store("router", OTHER, scope=Scope.PROJECT)
-    assert (folder / ".gitignore").read_text() == "plans/\nsecrets*\n"
+    assert (folder / ".gitignore").read_text() == "plans/\nsecrets\nsecrets*\n"
 
 
 def test_a_key_is_forgotten_in_its_scope_only(store):
@@ -153,3 +153,13 @@ def test_the_key_of_the_marks_is_the_users_alone(store, tmp_path):
         file = tmp_path / "home" / name
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert "canary" not in file.read_text()
+
+
+def test_git_is_not_told_through_a_link(store, tmp_path):
+    folder = tmp_path / "p" / ".smista"
+    folder.mkdir()
+    (tmp_path / "private").write_text("mine")
+    (folder / ".gitignore").symlink_to(tmp_path / "private")
+    with pytest.raises(NotOurs):
+        store.store("router", KEY, scope=Scope.PROJECT)
+    assert (tmp_path / "private").read_text() == "mine"
