@@ -38,6 +38,7 @@ class Fate:
         self.router = router
         self.passed: Counter[Moment] = Counter()
         self.kills = 0
+        self.life = 1
         self._points: list[Point] = []
         self._dead = False
 
@@ -60,11 +61,14 @@ class Fate:
             self.kills, self._dead = self.kills + 1, True
             self.passed.clear()
 
-    def revive(self) -> None:
-        """Start the router again; a live one is a router that broke a connection by itself."""
+    def revive(self, life: int) -> None:
+        """Start the router again, if nobody else has; *life* is the one that broke off."""
+        if life < self.life:
+            return
         assert self._dead, f"the router hung up: {self.router.process.output[-2000:]}"
         self._dead = False
         self.router.start()
+        self.life += 1
 
     async def watch(self, request: httpx.Request) -> None:
         """Count the moments of *request*, if a turn is asked for."""

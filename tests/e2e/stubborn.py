@@ -81,11 +81,12 @@ class Stubborn:
         key = self._new_key(words)
         while True:
             self.fate.meet(Moment.BETWEEN)
+            life = self.fate.life
             try:
                 ending = await self._hear(words, key)
                 break
             except Unreachable:
-                taken = await self._return()
+                taken = await self._return(life)
             if taken is not None:
                 # It was committed, but the answer was lost: the pause says all that it said.
                 if self._random.random() < 0.5:
@@ -134,13 +135,15 @@ class Stubborn:
         known: list[str | None] = [None, None]
         while None in known:
             self.fate.meet(Moment.BETWEEN)
-            begun = trio.Event()
+            life, begun = self.fate.life, trio.Event()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._outcome, task, keys[0], known, 0, begun)
                 await begun.wait()
                 await self._outcome(by, keys[1], known, 1)
             if None in known:
-                await self._return()
+                await self._return(life)
+                # Without its task, a refusal says nothing yet: it came to a new router first.
+                known[1] = None if known[0] is None else known[1]
         first, second = known
         assert first is not None
         assert second is not None
@@ -171,10 +174,11 @@ class Stubborn:
     async def _hear_again(self, words: Words, key: str) -> dict[str, Any]:
         """Return what the router answers to *words* that it has served."""
         while True:
+            life = self.fate.life
             try:
                 return (await self._hear(words, key)).envelope()
             except Unreachable:
-                assert await self._return() is not None
+                assert await self._return(life) is not None
 
     async def _outcome(
         self,
@@ -202,14 +206,15 @@ class Stubborn:
 
     async def fetch(self) -> SessionDetail:
         while True:
+            life = self.fate.life
             try:
                 return await self.client.session(self.session_id)
             except Unreachable:
-                self.fate.revive()
+                self.fate.revive(life)
 
-    async def _return(self) -> TurnEnd | None:
+    async def _return(self, life: int) -> TurnEnd | None:
         """Have the router back; return the pause that it got into without our knowing."""
-        self.fate.revive()
+        self.fate.revive(life)
         kept = await self.fetch()
         assert said_in(kept)[: len(self._sure)] == self._sure
         pause = kept.metadata.get("run")

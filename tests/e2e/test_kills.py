@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import trio
 
 from smista.core.events import Status
 from smista.sdk.answers import TraceEntry
@@ -32,8 +33,11 @@ _log = logging.getLogger(__name__)
 
 SEED = 20261130
 POINTS = int(os.environ.get("SMISTA_KILLS") or (40 if "CI" in os.environ else 8))
-AGAIN = 4
-"""In one run of so many the router is killed once more, while its client comes back."""
+AGAIN = 3
+"""At one point of so many the router is killed once more, while its clients come back."""
+
+SIDE_BY_SIDE = 3
+"""So many runs are served at once at every other point."""
 
 LAST_WORDS = [("user", "hello"), ("assistant", "You wrote: hello")]
 PAGE = 200
@@ -73,38 +77,52 @@ class Teller:
 
     async def rehearse(self, story: Story) -> Tale:
         """Play *story* in peace, and remember its moments and its trace."""
-        tale, trace = await self._play(story, ())
-        self.usual[story.name] = Counter(self.fate.passed), trace
-        return tale
+        with self.fate.deciding(()):
+            (run,) = await self._play([story], ())
+        passed = Counter(self.fate.passed)
+        self.usual[story.name] = passed, await self._check(*run)
+        return run[0]
 
-    async def kill(self, story: Story, *, again: bool) -> Tale:
-        """Play *story* with a kill at a moment that chance picks."""
-        points = [self._point(self.usual[story.name][0])]
+    async def kill(self, stories: Sequence[Story], *, again: bool) -> list[Tale]:
+        """Play *stories* at the same time, with a kill at a moment that chance picks."""
+        points = [self._point(stories)]
         if again:
             points.append(Point(self.random.choice(list(Moment)), self.random.randint(1, 2)))
-        return (await self._play(story, tuple(points)))[0]
+        with self.fate.deciding(points):
+            runs = await self._play(stories, tuple(points))
+            if not self.fate.kills:
+                self.fate.strike()
+        for tale, hero in runs:
+            told = await self._check(tale, hero)
+            if not hero.restated:
+                assert told == self.usual[tale.story.name][1]
+        return [tale for tale, _ in runs]
 
-    def _point(self, usual: Counter[Moment]) -> Point:
+    def _point(self, stories: Sequence[Story]) -> Point:
+        usual = sum((self.usual[story.name][0] for story in stories), Counter[Moment]())
         moment = self.random.choice([each for each in Moment if usual[each]])
         return Point(moment, self.random.randint(1, usual[moment]))
 
-    async def _play(self, story: Story, points: tuple[Point, ...]) -> tuple[Tale, list[Any]]:
+    async def _play(
+        self, stories: Sequence[Story], points: tuple[Point, ...]
+    ) -> list[tuple[Tale, Stubborn]]:
+        runs = [await self._begin(story, points) for story in stories]
+        async with trio.open_nursery() as nursery:
+            for tale, hero in runs:
+                nursery.start_soon(tale.story.play, hero)
+        return runs
+
+    async def _begin(self, story: Story, points: tuple[Point, ...]) -> tuple[Tale, Stubborn]:
         session = await self.client.create_session(story.name)
         tale = Tale(story, session.id, points)
         _log.info("%s", tale)
-        hero = Stubborn(self.client, session.id, self.fate, self.random)
-        with self.fate.deciding(points):
-            await story.play(hero)
-            if points and not self.fate.kills:
-                self.fate.strike()
-        usual = Counter(self.fate.passed)
-        assert (await hero.say(task("hello"))).status is Status.COMPLETED
-        trace = await self._check(tale, hero)
-        self.fate.passed = usual
-        return tale, trace
+        # A choice of its own: the order in which heroes ask for one is not ours to decide.
+        random = Random(self.random.getrandbits(64))
+        return tale, Stubborn(self.client, session.id, self.fate, random)
 
     async def _check(self, tale: Tale, hero: Stubborn) -> list[Any]:
-        """Hold what the API shows against what the story says, and against its usual way."""
+        """Give the session a last task; return what the API then tells, held against the story."""
+        assert (await hero.say(task("hello"))).status is Status.COMPLETED
         story, kept = tale.story, await hero.fetch()
         assert said_in(kept) == [*story.said, *LAST_WORDS]
         assert "run" not in kept.metadata
@@ -114,11 +132,8 @@ class Teller:
         _check_events(story, trace)
         usage = await self.client.usage(tale.session_id)
         assert sum(row["request_count"] for row in usage["by_model"]) == story.model_calls + 1
-        told = [usage, *map(_told, trace)]
-        if tale.points and not hero.restated:
-            assert told == self.usual[story.name][1]
         tale.events, tale.rows = len(trace), _rows_of(story, hero)
-        return told
+        return [usage, *map(_told, trace)]
 
     async def _trace(self, session_id: str) -> tuple[TraceEntry, ...]:
         events = await self.client.trace(session_id, limit=PAGE)
@@ -185,11 +200,12 @@ async def test_killed_at_any_moment_a_run_ends_as_if_nothing_had_been(
     async with open_teller(router) as teller:
         stories = list(STORIES)
         teller.random.shuffle(stories)
-        tales = [await teller.rehearse(story) for story in stories[:POINTS]]
-        tales += [
-            await teller.kill(story, again=n % AGAIN == 0)
-            for n, story in enumerate(islice(cycle(stories), POINTS))
-        ]
+        tales = [await teller.rehearse(story) for story in stories[: POINTS * SIDE_BY_SIDE]]
+        turn = cycle(stories)
+        for n in range(POINTS):
+            # One after the other, or at once: then a kill meets writes that go together.
+            cast = list(islice(turn, SIDE_BY_SIDE if n % 2 else 1))
+            tales += await teller.kill(cast, again=n % AGAIN == 0)
     assert router.leave() == 0
     await check_store(storied, tales)
 
