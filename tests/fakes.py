@@ -123,6 +123,10 @@ class FakeProviders:
     def add(self, provider: ScriptedProvider) -> None:
         self._providers[provider.descriptor.id] = provider
 
+    def name_only(self, *models: ModelDescriptor) -> None:
+        """Offer *models* to whoever knows their names, and list them nowhere."""
+        self._catalog = self._catalog._replace(by_name=models)
+
     def descriptors(self) -> tuple[ProviderDescriptor, ...]:
         return tuple(p.descriptor for p in self._providers.values())
 
