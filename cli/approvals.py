@@ -8,7 +8,7 @@ from typing import Final, TextIO, cast
 import asyncclick as click
 import trio
 
-from cli.visible import visible, visible_line
+from cli.visible import echo, visible, visible_line
 
 _YES: Final = frozenset({"y", "yes"})
 
@@ -24,11 +24,11 @@ class Terminal:
         # Keys typed before the question was on screen must not answer it; forgotten afterwards,
         # the answer of a quick reader would be lost.
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
-        click.echo(f"{question} [y/N] ", nl=False, err=True)
+        echo(f"{question} [y/N] ", nl=False, err=True)
         await trio.lowlevel.wait_readable(self._descriptor)
         answer = os.read(self._descriptor, 1024).decode(errors="replace")
         if not answer.endswith("\n"):
-            click.echo("", err=True)
+            echo("", err=True)
         return answer.strip().lower() in _YES
 
 

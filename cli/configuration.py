@@ -1,10 +1,8 @@
 """The configuration of a command: read, and, if a project brings its own, asked about once."""
 
-import asyncclick as click
-
 from cli.approvals import Terminal, open_terminal
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from smista.local.config_files import ClientConfig, Configuration, read_configuration
 from smista.local.credentials import Credentials
 from smista.local.trust import remember
@@ -29,16 +27,16 @@ async def configured(here: Surroundings) -> ClientConfig:
         read = read_configuration(here.root, here.places)
     config, notices = read.checked()
     for notice in notices:
-        click.echo(visible_line(notice), err=True)
+        echo(visible_line(notice), err=True)
     foreign = Credentials(project=here.root, places=here.places).foreign()
     if foreign is not None:
-        click.echo(visible_line(f"warning: {foreign}{_FOREIGN}"), err=True)
+        echo(visible_line(f"warning: {foreign}{_FOREIGN}"), err=True)
     return ClientConfig(config)
 
 
 async def decide(here: Surroundings, read: Configuration, terminal: Terminal) -> bool:
     """Put what the project file loosens or redirects before the user, and keep the answer."""
-    click.echo(put(read), nl=False, err=True)
+    echo(put(read), nl=False, err=True)
     trusted = await terminal.ask(QUESTION)
     keep(here, read, trusted=trusted)
     return trusted

@@ -83,9 +83,9 @@ def explanation(error: BaseException) -> str:
         case click.UsageError():
             # The command of a bare prompt has a name that nobody types.
             usage = error.ctx.get_usage().replace(f" {PROMPT}", "") + "\n" if error.ctx else ""
-            return f"{usage}error: {error.format_message()}"
+            return visible(f"{usage}error: {error.format_message()}")
         case click.ClickException():
-            return f"error: {error.format_message()}"
+            return visible(f"error: {error.format_message()}")
         case OSError(errno=errno.EADDRINUSE):
             return (
                 "error: the port is taken by another program; "

@@ -1,9 +1,5 @@
 """The machine and the person that a run works for, at a plain terminal."""
 
-import sys
-from collections.abc import Callable
-
-import asyncclick as click
 import trio
 
 from cli.approvals import Terminal, present
@@ -12,7 +8,7 @@ from cli.permissions import approved_in_advance, denied, mode_of
 from cli.render import render
 from cli.surroundings import Surroundings
 from cli.tools import PERMISSIONS, Prepared, perform, prepare, touched
-from cli.visible import visible, visible_line
+from cli.visible import echo, echo_styled, visible_line
 from smista.core.events import Event, ToolRequest
 from smista.core.intents import Mode
 from smista.core.messages import ApprovalDecision, Decision, ToolResultEntry
@@ -46,27 +42,24 @@ class TerminalHost:
         self._quiet = quiet
         self._hidden = hidden
         self._midline = False
-        self._clean: Callable[[str], str] = visible if sys.stdout.isatty() else str
         self.refused_last = False
 
     async def show(self, event: Event) -> None:
         said = render(event)
         if said.answer and not self._quiet:
-            sys.stdout.write(self._clean(said.answer))
-            sys.stdout.flush()
+            echo(said.answer, nl=False)
             self._midline = not said.answer.endswith("\n")
         if said.aside:
             self.say(said.aside)
 
     def say(self, line: str) -> None:
-        """Print *line*, which is already harmless, on stderr; the answer's line is ended first."""
+        """Print *line* on stderr; the answer's line is ended first."""
         self.end_line()
-        click.echo(click.style(line, dim=True), err=True)
+        echo(line, err=True, dim=True)
 
     def end_line(self) -> None:
         if self._midline:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            echo("")
             self._midline = False
 
     async def run_tools(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolResultEntry, ...]:
@@ -76,7 +69,7 @@ class TerminalHost:
     async def decide(self, approval: Approval) -> ApprovalDecision:
         detail = "\n".join(f"{name}: {value}" for name, value in approval.detail.items())
         self.end_line()
-        click.echo(present(f"the router asks: {approval.kind}", detail), nl=False, err=True)
+        echo_styled(present(f"the router asks: {approval.kind}", detail), nl=False)
         decision = await self._ask("go on?")
         reason = NOBODY if self._terminal is None else None
         return ApprovalDecision(approval_id=approval.approval_id, decision=decision, reason=reason)
@@ -101,7 +94,7 @@ class TerminalHost:
 
     async def _run_if_approved(self, request: ToolRequest, prepared: Prepared) -> ToolResultEntry:
         self.end_line()
-        click.echo(present(prepared.title, prepared.shown), nl=False, err=True)
+        echo_styled(present(prepared.title, prepared.shown), nl=False)
         if approved_in_advance(prepared, yes=self._yes):
             self.refused_last = False
             self.say("approved in advance")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.failures import BadUsage
+from cli.visible import visible
 
 _LEVELS: Final = {
     "off": logging.CRITICAL + 10,
@@ -17,6 +18,13 @@ _LEVELS: Final = {
 }
 
 
+class _Harmless(logging.Formatter):
+    """Writes records that may quote text of others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def configure(level: str, file: Path | None) -> None:
     """Send the records of smista from *level* on to *file*, or to stderr."""
     threshold = _LEVELS.get(level.lower())
@@ -27,7 +35,7 @@ def configure(level: str, file: Path | None) -> None:
     if threshold > logging.CRITICAL:
         return
     handler = logging.FileHandler(file) if file else logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_Harmless("%(asctime)s %(levelname)s %(name)s %(message)s"))
     for old in logger.handlers[:]:
         logger.removeHandler(old)
         old.close()

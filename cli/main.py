@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from traceback import format_exception
 from typing import Final
 
 import asyncclick as click
 import trio
 
 from cli.arguments import PROMPT, arrange
-from cli.failures import DONE, INTERRUPTED, exit_code, explanation, leaves
+from cli.failures import DONE, FAILED, INTERRUPTED, exit_code, explanation, leaves
+from cli.visible import echo
 from smista import __version__
 
 COMMANDS: Final = {
@@ -121,14 +123,15 @@ def _fail(error: BaseException) -> int:
     parts = leaves(error)
     codes = [exit_code(part) for part in parts]
     if None in codes:
-        # A fault of ours: the traceback is what a report needs.
-        raise error
+        # A fault of ours: the traceback is what a report needs. It may quote text of others.
+        echo("".join(format_exception(error)), err=True, nl=False)
+        return FAILED
     if INTERRUPTED in codes:
         return INTERRUPTED
     for part in parts:
         text = explanation(part)
         if text:
-            sys.stderr.write(f"{text}\n")
+            echo(text, err=True)
     _settle_stdout()
     return max(code for code in codes if code is not None)
 

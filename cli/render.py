@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cli.visible import visible, visible_line
+from cli.visible import visible_line
 from smista.core.events import (
     Event,
     ReasoningDeltaEvent,
@@ -46,10 +46,10 @@ def render(event: Event) -> Said:
 def error_line(data: Mapping[str, Any]) -> str:
     """Return code, message and, where models were tried, why each was passed over."""
     error: Mapping[str, Any] = data.get("error", {})
-    line = f"{error.get('code', 'internal_error')}: {error.get('message', '')}"
+    line = visible_line(f"{error.get('code', 'internal_error')}: {error.get('message', '')}")
     attempts = error.get("details", {}).get("attempts", [])
-    tried = [f"\n  {a.get('model')}: {a.get('code')}: {a.get('reason')}" for a in attempts]
-    return visible(line + "".join(tried))
+    tried = [f"{a.get('model')}: {a.get('code')}: {a.get('reason')}" for a in attempts]
+    return line + "".join(f"\n  {visible_line(attempt)}" for attempt in tried)
 
 
 def outcome_line(data: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ def timeline(events: Iterable[TraceEntry]) -> str:
             lines += [""] if lines else []
         prompted = opens
         clock = event.created_at.strftime("%H:%M:%S")
-        lines.append(f"{clock}  {event.event_type:<18}{visible_line(_step(event))}")
+        lines.append(visible_line(f"{clock}  {event.event_type:<18}{_step(event)}"))
     return "\n".join(lines)
 
 

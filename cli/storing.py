@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from getpass import getpass
 from typing import TextIO, cast
 
-import asyncclick as click
 from pydantic import SecretStr
 
 from cli.failures import BadUsage
 from cli.surroundings import Surroundings
+from cli.visible import echo
 from smista.local.credentials import Credentials, Scope
 
 
@@ -30,7 +30,7 @@ def scoped(here: Surroundings, *, everywhere: bool) -> Store:
 async def given_key(key: str | None, name: str) -> SecretStr:
     """Return *key*, or ask for it without showing what is typed. Raises BadUsage."""
     if key is not None:
-        click.echo(
+        echo(
             "warning: a key among the words of a command stays in your shell's history and was "
             "visible to other programs; leave it out and you are asked for it",
             err=True,

@@ -1,7 +1,13 @@
-"""Text of others, made harmless for a terminal: what could steer it or hide is shown instead."""
+"""Text of others, made harmless for a terminal: what could steer it or hide is shown instead.
+
+Everything that is printed goes through here; a test sees to it.
+"""
 
 import re
-from typing import Final
+import sys
+from typing import Any, Final, TextIO, cast
+
+import asyncclick as click
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
@@ -20,6 +26,22 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     """Return *text* on one line: newlines and tabs are shown as well."""
     return visible(text).replace("\n", "␊").replace("\t", "␉")
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print *text*, whoever wrote it, in the given *style*.
+
+    What a program reads from stdout is given to it as it is.
+    """
+    stdout = cast("TextIO | None", sys.stdout)
+    watched = err or (stdout is not None and stdout.isatty())
+    harmless = visible(text) if watched else text
+    click.echo(click.style(harmless, **style) if style else harmless, err=err, nl=nl)
+
+
+def echo_styled(text: str, *, nl: bool = True) -> None:
+    """Print *text*, which is harmless already and carries styles of ours, on stderr."""
+    click.echo(text, err=True, nl=nl)
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from cli.connection import client_config, stored_key, wait_router
 from cli.failures import DONE, FAILED
 from cli.storing import Store, given_key, scoped
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from smista.local.credentials import ROUTER_KEY
 from smista.sdk.client import open_client
 
@@ -41,9 +41,9 @@ async def check(kept: Store) -> int:
     """Say whether a key is there, without showing it."""
     config = (await configured(kept.here)).merged
     if stored_key(kept.here, config.router) is None:
-        click.echo("no router key; obtain one: smista login")
+        echo("no router key; obtain one: smista login")
         return FAILED
-    click.echo("there is a router key")
+    echo("there is a router key")
     return DONE
 
 
@@ -55,7 +55,7 @@ async def new(kept: Store) -> None:
     url = await wait_router(kept.here, config.router)
     async with open_client(client_config(url, config.router)) as client:
         identity = await client.bootstrap()
-    click.echo(identity.api_key.get_secret_value())
+    echo(identity.api_key.get_secret_value())
 
 
 @apikey.command("set")
@@ -64,7 +64,7 @@ async def new(kept: Store) -> None:
 async def store(kept: Store, key: str | None) -> None:
     """Keep a router key. Without KEY it is asked for, or read from a pipe."""
     path = kept.keys.store(ROUTER_KEY, await given_key(key, "the router"), scope=kept.scope)
-    click.echo(f"the router key is kept in {visible_line(str(path))}")
+    echo(f"the router key is kept in {visible_line(str(path))}")
 
 
 @apikey.command()
@@ -73,4 +73,4 @@ async def remove(kept: Store) -> None:
     """Forget the router key of this scope."""
     gone = kept.keys.remove(ROUTER_KEY, scope=kept.scope)
     where = visible_line(str(kept.keys.path(kept.scope)))
-    click.echo(f"the router key is {'gone from' if gone else 'not in'} {where}")
+    echo(f"the router key is {'gone from' if gone else 'not in'} {where}")

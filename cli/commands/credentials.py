@@ -7,7 +7,7 @@ import asyncclick as click
 from cli.failures import DONE, FAILED, BadUsage
 from cli.storing import Store, given_key, scoped
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from smista.core.errors import SmistaError
 from smista.core.model_ref import provider_id
 
@@ -42,7 +42,7 @@ async def store(kept: Store, provider: str, key: str | None) -> None:
     """Keep the key of PROVIDER. Without KEY it is asked for, or read from a pipe."""
     name = _provider(provider)
     path = kept.keys.store(name, await given_key(key, name), scope=kept.scope)
-    click.echo(f"the key of {name} is kept in {visible_line(str(path))}")
+    echo(f"the key of {name} is kept in {visible_line(str(path))}")
 
 
 @credentials.command()
@@ -52,9 +52,9 @@ async def check(kept: Store, provider: str) -> int:
     """Say whether a key of PROVIDER is there, without showing it."""
     name = _provider(provider)
     if kept.keys.find(name) is None:
-        click.echo(f"no key of {name}; store it: smista credentials set {name}")
+        echo(f"no key of {name}; store it: smista credentials set {name}")
         return FAILED
-    click.echo(f"there is a key of {name}")
+    echo(f"there is a key of {name}")
     return DONE
 
 
@@ -66,7 +66,7 @@ async def remove(kept: Store, provider: str) -> None:
     name = _provider(provider)
     gone = kept.keys.remove(name, scope=kept.scope)
     where = visible_line(str(kept.keys.path(kept.scope)))
-    click.echo(f"the key of {name} is {'gone from' if gone else 'not in'} {where}")
+    echo(f"the key of {name} is {'gone from' if gone else 'not in'} {where}")
 
 
 def _provider(text: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import asyncclick as click
 import trio
 
+from cli.visible import echo
 from smista.demo.script import load_script
 from smista.demo.server import serve_demo_model
 
@@ -18,4 +19,4 @@ async def demo_model(port: int, script: Path | None) -> None:
     loaded = load_script(script)
     async with trio.open_nursery() as nursery:
         bound = await nursery.start(partial(serve_demo_model, script=loaded, port=port))
-        click.echo(f"demo model answers at http://127.0.0.1:{bound}/v1")
+        echo(f"demo model answers at http://127.0.0.1:{bound}/v1")

@@ -11,7 +11,7 @@ from cli.connection import provider_keys
 from cli.explained import Explained, as_json, as_text, facts_line
 from cli.failures import DONE, BadUsage, code_of_error
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
 from smista.core.decision import Refusal
 from smista.core.errors import SmistaError
@@ -77,8 +77,8 @@ async def explain(
     made = explain_decision(_snapshot(here, config, asked, collected, catalog))
     it = _explained(here, made, catalog)
     for notice in (*collected.notices, facts_line(it)):
-        click.echo(visible_line(notice), err=True)
-    click.echo(json.dumps(as_json(it)) if as_program else as_text(it))
+        echo(visible_line(notice), err=True)
+    echo(json.dumps(as_json(it)) if as_program else as_text(it))
     outcome = made.outcome
     return code_of_error(outcome.error.code) if isinstance(outcome, Refusal) else DONE
 

@@ -5,6 +5,7 @@ import asyncclick as click
 from cli.configuration import configured
 from cli.connection import client_config, keys, router_url, stored_key, wait_router
 from cli.surroundings import Surroundings
+from cli.visible import echo, visible_line
 from smista.local.credentials import ROUTER_KEY, Scope
 from smista.sdk.client import open_client
 
@@ -16,12 +17,12 @@ async def login(here: Surroundings, everywhere: bool) -> None:
     """Create a local user and keep its router key."""
     config = (await configured(here)).merged
     if stored_key(here, config.router) is not None:
-        click.echo(f"already logged in to {router_url(here, config.router)}")
+        echo(f"already logged in to {visible_line(router_url(here, config.router))}")
         return
     url = await wait_router(here, config.router)
     async with open_client(client_config(url, config.router)) as client:
         identity = await client.bootstrap()
     scope = Scope.GLOBAL if everywhere else Scope.PROJECT
     path = keys(here).store(ROUTER_KEY, identity.api_key, scope=scope)
-    click.echo(f"logged in as {identity.user_id}")
-    click.echo(f"the key is kept in {path}", err=True)
+    echo(f"logged in as {visible_line(identity.user_id)}")
+    echo(f"the key is kept in {visible_line(str(path))}", err=True)

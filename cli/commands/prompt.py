@@ -13,7 +13,7 @@ from cli.connection import open_router, secret_names
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
 from smista.core.errors import SmistaError
 from smista.core.events import Status, TurnEnd
@@ -121,9 +121,9 @@ def _request(
 
 def _print(turn: TurnEnd, *, as_json: bool, no_stream: bool) -> None:
     if as_json:
-        click.echo(json.dumps(turn.envelope()))
+        echo(json.dumps(turn.envelope()))
     elif no_stream and turn.status is Status.COMPLETED:
-        click.echo(turn.data.get("message", {}).get("content", ""))
+        echo(turn.data.get("message", {}).get("content", ""))
 
 
 def _exit_code(turn: TurnEnd, host: TerminalHost) -> int:

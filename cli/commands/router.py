@@ -15,7 +15,7 @@ import trio
 from cli.failures import NoRouter
 from cli.logs import configure
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from smista.local.daemon_ctl import (
     AlreadyRunning,
     DaemonFiles,
@@ -59,10 +59,10 @@ async def start(
         raise
     if not started.new:
         raise AlreadyRunning(started.daemon)
-    click.echo(f"router started at {started.daemon.url} (process {started.daemon.pid})")
+    echo(f"router started at {started.daemon.url} (process {started.daemon.pid})")
     for line in started.said.splitlines():
         if line.startswith("warning:"):
-            click.echo(visible_line(line), err=True)
+            echo(visible_line(line), err=True)
 
 
 @click.command()
@@ -73,7 +73,7 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
     """Stop the router and wait until it is gone."""
     if not await trio.to_thread.run_sync(stop_daemon, _files(here, pidfile)):
         raise NoRouter("no router is running here; start one with: smista start")
-    click.echo("router stopped")
+    echo("router stopped")
 
 
 @click.command()
@@ -92,10 +92,10 @@ async def status(here: Surroundings, url: str | None) -> None:
     asked = router_url(here, connection)
     async with open_client(client_config(asked, connection)) as client:
         answer = await client.status()
-    click.echo(f"router: {visible_line(answer.status)}")
-    click.echo(f"version: {visible_line(answer.version)}")
-    click.echo(f"url: {visible_line(asked)}")
-    click.echo("encryption: none yet; sessions are stored in clear")
+    echo(f"router: {visible_line(answer.status)}")
+    echo(f"version: {visible_line(answer.version)}")
+    echo(f"url: {visible_line(asked)}")
+    echo("encryption: none yet; sessions are stored in clear")
 
 
 async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:
@@ -105,13 +105,13 @@ async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | Non
     config, warnings = _load(here, config_file)
     configure(here.log_filter or config.logging.level, here.log_file)
     for warning in warnings:
-        click.echo(str(warning), err=True)
+        echo(visible_line(str(warning)), err=True)
     with hold(files) as held:
 
         def ready(url: str) -> None:
             _settle_heap()
             held.announce(url)
-            click.echo(f"router answers at {url}", err=True)
+            echo(f"router answers at {url}", err=True)
 
         await serve(config, ready=ready, catalog_file=catalog_path(here.places))
 

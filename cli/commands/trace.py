@@ -9,6 +9,7 @@ from cli.connection import open_router
 from cli.failures import CommandError
 from cli.render import timeline
 from cli.surroundings import Surroundings
+from cli.visible import echo, visible_line
 from smista.sdk.answers import TraceEntry
 from smista.sdk.client import Client
 
@@ -27,13 +28,13 @@ async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
         events = await _all_events(client, session_id)
     if as_json:
         for event in events:
-            click.echo(event.model_dump_json(exclude_none=True))
+            echo(event.model_dump_json(exclude_none=True))
         return
-    click.echo(f"session {session_id}", err=True)
+    echo(f"session {visible_line(session_id)}", err=True)
     if events:
-        click.echo(timeline(events))
+        echo(timeline(events))
     else:
-        click.echo("no events yet", err=True)
+        echo("no events yet", err=True)
 
 
 async def _newest(client: Client, here: Surroundings) -> str:

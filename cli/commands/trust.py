@@ -6,7 +6,7 @@ from cli.approvals import open_terminal
 from cli.configuration import decide, keep, put
 from cli.failures import REFUSED, BadUsage
 from cli.surroundings import Surroundings
-from cli.visible import visible_line
+from cli.visible import echo, visible_line
 from smista.local.config_files import Configuration, read_configuration
 from smista.local.findings import InvalidConfig
 
@@ -30,16 +30,16 @@ async def trust(here: Surroundings, yes: bool, no: bool) -> int:
         raise BadUsage(f"{name} does not exist; there is nothing to trust")
     if no:
         keep(here, read, trusted=False)
-        click.echo(f"not trusted: {name}")
+        echo(f"not trusted: {name}")
         return 0
     if read.findings:
         raise InvalidConfig(read.findings)
     if not read.withheld or yes:
         keep(here, read, trusted=True)
     elif not await _ask(here, read):
-        click.echo(f"not trusted: {name}")
+        echo(f"not trusted: {name}")
         return REFUSED
-    click.echo(f"trusted: {name}")
+    echo(f"trusted: {name}")
     return 0
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -152,48 +153,48 @@ class Client:
         return tuple(_read(SessionSummary, entry) for entry in _member(answer, "sessions"))
 
     async def session(self, session_id: str) -> SessionDetail:
-        answer = await self._call("GET", f"/sessions/{session_id}")
+        answer = await self._call("GET", _session(session_id))
         return _read(SessionDetail, _member(answer, "session"))
 
     async def update_session(
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
     ) -> SessionSummary:
         body = _present({"title": title, "archived": archived})
-        answer = await self._call("PUT", f"/sessions/{session_id}", body=body)
+        answer = await self._call("PUT", _session(session_id), body=body)
         return _read(SessionSummary, _member(answer, "session"))
 
     async def delete_session(self, session_id: str) -> None:
-        await self._call("DELETE", f"/sessions/{session_id}")
+        await self._call("DELETE", _session(session_id))
 
     async def execute(
         self, session_id: str, request: ExecuteRequest, *, key: str | None = None
     ) -> TurnEnd:
         """Run one turn and return its outcome. *key* makes a repetition safe; one is made up."""
-        path = f"/sessions/{session_id}/execute"
+        path = f"{_session(session_id)}/execute"
         return turn_of(await self._call("POST", path, body=_json(request), key=key or _new_key()))
 
     async def continue_run(
         self, session_id: str, message: Continuation, *, key: str | None = None
     ) -> TurnEnd:
         """Answer a pause and return the outcome of the next turn."""
-        path = f"/sessions/{session_id}/continue"
+        path = f"{_session(session_id)}/continue"
         return turn_of(await self._call("POST", path, body=_json(message), key=key or _new_key()))
 
     def stream_execute(
         self, session_id: str, request: ExecuteRequest, *, key: str | None = None
     ) -> AbstractAsyncContextManager[EventStream]:
         """Run one turn and lend its events while it speaks; leaving early drops the connection."""
-        return self._stream(f"/sessions/{session_id}/execute", _json(request), key)
+        return self._stream(f"{_session(session_id)}/execute", _json(request), key)
 
     def stream_continue(
         self, session_id: str, message: Continuation, *, key: str | None = None
     ) -> AbstractAsyncContextManager[EventStream]:
         """Answer a pause and lend the events of the next turn."""
-        return self._stream(f"/sessions/{session_id}/continue", _json(message), key)
+        return self._stream(f"{_session(session_id)}/continue", _json(message), key)
 
     async def preview(self, session_id: str, request: ExecuteRequest) -> dict[str, Any]:
         """Return what `execute` would decide; no model is called."""
-        path = f"/sessions/{session_id}/preview"
+        path = f"{_session(session_id)}/preview"
         return await self._call("POST", path, body=_json(request), models=True)
 
     async def trace(
@@ -201,12 +202,12 @@ class Client:
     ) -> tuple[TraceEntry, ...]:
         """Return the events from *offset* on, oldest first."""
         query = {"offset": str(offset), "limit": str(limit)}
-        answer = await self._call("GET", f"/sessions/{session_id}/traces", query=query)
+        answer = await self._call("GET", f"{_session(session_id)}/traces", query=query)
         events = _member(_member(answer, "trace"), "events")
         return tuple(_read(TraceEntry, entry) for entry in events)
 
     async def usage(self, session_id: str) -> dict[str, Any]:
-        return await self._call("GET", f"/sessions/{session_id}/usage")
+        return await self._call("GET", f"{_session(session_id)}/usage")
 
     async def providers(self) -> Providers:
         return _read(Providers, await self._call("GET", "/llm/providers"))
@@ -322,9 +323,18 @@ async def open_client(
     timeout = httpx.Timeout(
         config.request_timeout, connect=config.connect_timeout, write=30.0, pool=None
     )
+    try:
+        httpx.URL(config.url)
+    except httpx.InvalidURL as error:
+        raise Unreachable(config.url, "this is no URL") from error
     # A router's keys go nowhere but to the router, so no proxy of the environment.
     async with create_client(config.url, local=True, timeout=timeout) as http:
         yield Client(http, config, api_key)
+
+
+def _session(session_id: str) -> str:
+    # An id comes from a command line or a router: it must not reach another path.
+    return f"/sessions/{quote(session_id, safe='')}"
 
 
 def _new_key() -> str:

@@ -270,3 +270,15 @@ async def test_trace_usage_providers_models_and_preview_are_read(router, client)
     assert router.asked[-1].headers["x-smista-provider-openai-api-key"] == "oa-key"
     assert (await client.providers()).providers[0].local
     assert (await client.models()).models[0].max_context_tokens == 5
+
+
+async def test_a_session_id_leads_to_no_other_path(router, client):
+    with pytest.raises(ApiError, match="not_found"):
+        await client.session("../auth/me?x=\x1b")
+    assert router.asked[-1].path == "/api/v1/sessions/..%2Fauth%2Fme%3Fx%3D%1B"
+
+
+async def test_an_address_that_is_no_url_is_no_router():
+    with pytest.raises(Unreachable, match="no URL"):
+        async with open_client(ClientConfig(url="http://r/\x1b")):
+            pass
