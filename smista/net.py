@@ -6,8 +6,9 @@ request is cancelled while it queues for one, so callers queue in a limiter of t
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import httpx
 import trio
@@ -44,6 +45,60 @@ def create_client(
     )
 
 
+class Client(Protocol):
+    """What sends requests: an httpx client, or one that is yet to be made."""
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes,
+        headers: Mapping[str, str],
+        extensions: dict[str, Any] | None,
+    ) -> httpx.Request: ...
+
+    async def send(self, request: httpx.Request, *, stream: bool) -> httpx.Response: ...
+
+
+class LazyClient:
+    """A client that is made when it is first used, for hosts that are perhaps never asked."""
+
+    def __init__(self, base_url: str, *, local: bool) -> None:
+        self._make = partial(create_client, base_url, local=local)
+        self._made: httpx.AsyncClient | None = None
+        self._closed = False
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes,
+        headers: Mapping[str, str],
+        extensions: dict[str, Any] | None,
+    ) -> httpx.Request:
+        client = self._client()
+        return client.build_request(
+            method, url, content=content, headers=headers, extensions=extensions
+        )
+
+    async def send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        return await self._client().send(request, stream=stream)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        if self._made is not None:
+            await self._made.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._made is None:
+            if self._closed:
+                raise RuntimeError("the client is closed and was never used")
+            self._made = self._make()
+        return self._made
+
+
 def is_plain(url: str) -> bool:
     """Tell if *url* is http, so that no certificate will ever be looked at."""
     return httpx.URL(url).scheme == "http"
@@ -75,7 +130,7 @@ class _Parts(AsyncIterator[bytes]):
 
 
 def create_request(
-    client: httpx.AsyncClient,
+    client: Client,
     method: str,
     url: str,
     *,

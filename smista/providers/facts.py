@@ -5,9 +5,10 @@ The rows are in `facts.toml`; a user's own prices come before them.
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final, Literal
 
@@ -17,6 +18,7 @@ from smista.core.model_ref import Capabilities, ModelDescriptor, Money
 
 # gpt-5.5-2026-04-23, claude-haiku-4-5-20251001: the day a snapshot was taken
 _SNAPSHOT: Final = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
+_KEPT: Final = frozenset({"anthropic", "gemini", "openai"})
 _UNKNOWN_WINDOW: Final = 128_000
 
 
@@ -79,16 +81,28 @@ class OwnPrice:
 
 
 class Facts:
-    """The kept facts, and the user's own prices, of which the most exact one counts."""
+    """The kept facts, and the user's own prices, of which the most exact one counts.
 
-    def __init__(self, rows: Iterable[Fact], own: Sequence[OwnPrice] = ()) -> None:
-        self._rows: dict[tuple[str, str], Fact] = {(row.provider, row.model): row for row in rows}
+    *read* gives the rows; it is called when they are first needed.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[Fact]], own: Sequence[OwnPrice] = ()) -> None:
+        self._read = read
         self._own = own
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, Fact]]:
+        rows: dict[str, dict[str, Fact]] = {}
+        for row in self._read():
+            rows.setdefault(row.provider, {})[row.model] = row
+        return rows
 
     def row(self, provider: str, model: str) -> Fact | None:
         """Return the row of *model*, a snapshot's is that of its model."""
-        exact = self._rows.get((provider, model))
-        return exact or self._rows.get((provider, _SNAPSHOT.sub("", model)))
+        if provider not in _KEPT:
+            return None
+        rows = self._rows.get(provider, {})
+        return rows.get(model) or rows.get(_SNAPSHOT.sub("", model))
 
     def efforts(self, model: str) -> tuple[str, ...]:
         """Return the levels of reasoning that OpenAI's *model* takes."""
@@ -138,6 +152,10 @@ def _bounded(model: ModelDescriptor, longest: int | None) -> ModelDescriptor:
 
 def load_facts(own: Sequence[OwnPrice] = ()) -> Facts:
     """Return the facts that come with this version."""
+    return Facts(_kept, own)
+
+
+def _kept() -> list[Fact]:
     text = files("smista.providers").joinpath("facts.toml").read_text("utf-8")
     rows: list[dict[str, Any]] = tomllib.loads(text)["models"]
-    return Facts(map(Fact.model_validate, rows), own)
+    return list(map(Fact.model_validate, rows))

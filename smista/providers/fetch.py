@@ -8,7 +8,7 @@ import httpx
 from pydantic import SecretStr
 
 from smista.core.errors import BadStream, ProviderError, ProviderFailure
-from smista.net import closing_reads, create_request
+from smista.net import Client, closing_reads, create_request
 from smista.providers.json_values import BadJson, parse_json
 from smista.providers.masking import Mask, create_mask
 from smista.providers.peers import Trace
@@ -28,7 +28,7 @@ class Fetcher:
         self,
         *,
         provider: str,
-        client: httpx.AsyncClient,
+        client: Client,
         failed: Failed,
         key_headers: Callable[[SecretStr], Mapping[str, str]],
         trace: Trace | None = None,

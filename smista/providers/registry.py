@@ -10,7 +10,7 @@ import trio
 
 from smista.core.errors import InvalidProviderConfiguration
 from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor
-from smista.net import create_client
+from smista.net import Client, LazyClient, create_client
 from smista.ports.provider import Credentials, Provider
 from smista.providers.anthropic import BASE_URL as ANTHROPIC_URL
 from smista.providers.anthropic import Anthropic
@@ -113,7 +113,7 @@ async def open_registry(
         for instance in instances:
             builder.add_instance(instance)
         for client in builder.clients:
-            await clients.enter_async_context(client)
+            clients.push_async_callback(client.aclose)
         async with _open_tasks() as tasks:
             catalogue = Catalogue(builder.sources, builder.facts, tasks)
             yield Registry(builder.providers, catalogue)
@@ -149,7 +149,7 @@ class _Builder:
         self.facts = facts
         self.providers: dict[str, Provider] = {}
         self.sources: list[Source] = []
-        self.clients: list[httpx.AsyncClient] = []
+        self.clients: list[httpx.AsyncClient | LazyClient] = []
         self._endpoints = endpoints
         self._patience = patience
         self._caps = caps
@@ -158,8 +158,10 @@ class _Builder:
     def add_built_in(self) -> None:
         """Add the providers that every router has, in the order of their names."""
         at = self._endpoints
-        # One client serves all hosts of the makers: the bundle of certificates is loaded once.
-        remote = self._client(at.openai, local=False)
+        # One client serves all hosts of the makers, made once one of them is asked: the bundle of
+        # certificates takes time and memory.
+        remote = LazyClient(at.openai, local=False)
+        self.clients.append(remote)
         anthropic = Anthropic(base_url=at.anthropic, caps=self._caps)
         gemini = Gemini(base_url=at.gemini, caps=self._caps)
         openai = OpenAI(base_url=at.openai, efforts=self.facts.efforts, caps=self._caps)
@@ -204,7 +206,7 @@ class _Builder:
         self._add(instance.id, name, dialect, client, local=instance.local)
         self.sources.append(DeclaredSource(provider=instance.id, models=instance.models))
 
-    def _add_ollama(self, remote: httpx.AsyncClient) -> None:
+    def _add_ollama(self, remote: Client) -> None:
         own, cloud_url = self._endpoints.own_ollama, self._endpoints.ollama_cloud
         descriptor = ProviderDescriptor(id="ollama", display_name="Ollama")
         cloud = OllamaSource(
@@ -247,7 +249,7 @@ class _Builder:
         provider_id: str,
         name: str,
         dialect: Dialect,
-        client: httpx.AsyncClient,
+        client: Client,
         *,
         local: bool = False,
     ) -> None:
@@ -255,7 +257,7 @@ class _Builder:
         self.providers[provider_id] = self._wire(descriptor, dialect, client)
 
     def _wire(
-        self, descriptor: ProviderDescriptor, dialect: Dialect, client: httpx.AsyncClient
+        self, descriptor: ProviderDescriptor, dialect: Dialect, client: Client
     ) -> WireProvider:
         return WireProvider(
             descriptor=descriptor,
@@ -266,9 +268,7 @@ class _Builder:
         )
 
 
-def _fetcher(
-    provider: str, dialect: Dialect, client: httpx.AsyncClient, *, local: bool = False
-) -> Fetcher:
+def _fetcher(provider: str, dialect: Dialect, client: Client, *, local: bool = False) -> Fetcher:
     return Fetcher(
         provider=provider,
         client=client,

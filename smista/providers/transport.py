@@ -23,7 +23,7 @@ from smista.core.errors import (
 from smista.core.model_ref import ProviderDescriptor
 from smista.core.prompt import Prompt
 from smista.core.stream import StreamEvent
-from smista.net import closing_reads, create_request
+from smista.net import Client, closing_reads, create_request
 from smista.providers.masking import Mask, create_mask
 from smista.providers.peers import require_near_peer
 from smista.providers.retry_after import retry_after
@@ -57,7 +57,7 @@ class WireProvider:
         *,
         descriptor: ProviderDescriptor,
         dialect: Dialect,
-        client: httpx.AsyncClient,
+        client: Client,
         limiter: trio.CapacityLimiter,
         patience: Patience,
     ) -> None:

@@ -289,7 +289,7 @@ def own(pattern: str, price: str) -> OwnPrice:
     [("gpt-9", "3"), ("gpt-9-mini", "2"), ("gpt-8", "1"), ("o9", None), ("gpt-9*", "2")],
 )
 def test_a_users_own_price_counts_first_the_most_exact_one(name, price):
-    facts = Facts((), [own("gpt-*", "1"), own("gpt-9", "3"), own("gpt-9*", "2")])
+    facts = Facts(tuple, [own("gpt-*", "1"), own("gpt-9", "3"), own("gpt-9*", "2")])
     found = facts.priced(model(name), date(2026, 11, 30)).input_cost_per_million_tokens
     assert (None if found is None else str(found)) == price
     assert facts.priced(model(name, "gemini"), date(2026, 11, 30)) == model(name, "gemini")
@@ -318,5 +318,5 @@ def test_a_prompt_never_outgrows_the_step_that_its_price_is_for():
     facts = load_facts()
     large = facts.priced(facts.openai("gpt-6.2-sol"), date(2026, 11, 30))
     assert large.max_context_tokens - (large.max_output_tokens or 0) == 272_000
-    dear = Facts([], [own("gpt-6.2-sol", "9")]).priced(facts.openai("gpt-6.2-sol"), date.today())
+    dear = Facts(tuple, [own("gpt-6.2-sol", "9")]).priced(facts.openai("gpt-6.2-sol"), date.today())
     assert dear.max_context_tokens == 1_050_000

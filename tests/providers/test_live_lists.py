@@ -14,7 +14,7 @@ from smista.core.history import Message, Role
 from smista.core.model_ref import Catalog, ModelRef
 from smista.core.prompt import Prompt
 from smista.core.resolve import index_models, resolve
-from smista.net import create_client
+from smista.net import LazyClient, create_client
 from smista.providers.fetch import Fetcher
 from smista.providers.ollama import Ollama
 from smista.providers.registry import Endpoints, Registry, open_registry
@@ -400,3 +400,23 @@ async def test_a_list_that_is_compressed_or_has_no_end_is_refused():
     said = {u.provider: str(u.message) for u in catalog.unavailable}
     assert "compressed" in said["openai"]
     assert "larger than we accept" in said["anthropic"]
+
+
+async def test_a_client_is_made_when_it_is_first_used_and_closed_with_its_owner():
+    async with open_json_server() as server:
+        server.handlers["/here"] = lambda _: (200, {"a": 1})
+        client = LazyClient(server.url, local=True)
+        fetcher = Fetcher(
+            provider="ollama",
+            client=client,
+            failed=Ollama().failure,
+            key_headers=Ollama().key_headers,
+        )
+        assert await fetcher.get(f"{server.url}/here", key=None) == {"a": 1}
+        await client.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            await fetcher.get(f"{server.url}/here", key=None)
+        unused = LazyClient(server.url, local=True)
+        await unused.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            unused.build_request("GET", server.url, content=b"", headers={}, extensions=None)
