@@ -2,8 +2,10 @@
 
 import os
 import resource
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +35,17 @@ COMMANDS: Final = {
     PROMPT: "cli.commands.prompt",
 }
 """Command → the module it lives in, which is imported when the command is called."""
+
+
+_LEAVE: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Told(Exception):
+    """A signal asked us to leave; everything was put in order first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"told to leave by signal {number}")
+        self.exit_code = 128 + number
 
 
 class LateGroup(click.Group):
@@ -97,13 +110,44 @@ def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
     _open_streams()
     try:
         words = arrange(argv, [name for name in COMMANDS if name != PROMPT])
-        outcome: object = trio.run(
-            partial(cli.main, words, prog_name="smista", standalone_mode=False, obj=umask)
-        )
+        outcome = trio.run(_until_told_to_leave, words, umask)
         sys.stdout.flush()
+    except Told as told:
+        _settle_stdout()
+        return told.exit_code
     except BaseException as error:
         return _fail(error)
     return outcome if isinstance(outcome, int) else DONE
+
+
+async def _until_told_to_leave(words: list[str], umask: int) -> object:
+    """Run the command. Raises Told, after all clean-up, if a signal asks to leave."""
+    command = partial(cli.main, words, prog_name="smista", standalone_mode=False, obj=umask)
+    # What whoever started us ignores (nohup) stays ignored.
+    heeded = [each for each in _LEAVE if signal.getsignal(each) is signal.SIG_DFL]
+    if not heeded:
+        return await command()
+    outcome: object = None
+    told: list[int] = []
+    with trio.open_signal_receiver(*heeded) as signals:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_leave_when_told, signals, told, nursery.cancel_scope)
+                outcome = await command()
+                nursery.cancel_scope.cancel(reason="done")
+        finally:
+            # Whatever else went wrong on the way out, whoever sent the signal wants to hear this.
+            if told:
+                raise Told(told[0])
+    return outcome
+
+
+async def _leave_when_told(
+    signals: AsyncIterator[int], told: list[int], scope: trio.CancelScope
+) -> None:
+    async for number in signals:
+        told.append(number)
+        scope.cancel(reason="told to leave")
 
 
 def _leave_no_core() -> None:
@@ -128,9 +172,8 @@ def _fail(error: BaseException) -> int:
         return FAILED
     if INTERRUPTED in codes:
         return INTERRUPTED
-    for part in parts:
-        text = explanation(part)
-        if text:
+    with suppress(OSError):  # there may be nobody left to hear it
+        for text in filter(None, map(explanation, parts)):
             echo(text, err=True)
     _settle_stdout()
     return max(code for code in codes if code is not None)

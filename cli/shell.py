@@ -1,8 +1,8 @@
-"""One shell command in a session of its own: bounded in time and output, killed as a whole."""
+"""One command in a session of its own: bounded in time and output, killed as a whole."""
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL, PIPE, STDOUT
@@ -10,12 +10,16 @@ from typing import Final
 
 import trio
 
+from cli.descendants import Hold, hold_descendants
 from cli.surroundings import Surroundings
 
 DEFAULT_SECONDS: Final = 60.0
 MAX_SECONDS: Final = 600.0
 MAX_OUTPUT: Final = 64 * 1024
 """Bytes; of more, the first and the last half are kept."""
+
+AFTERWARDS: Final = 0.5
+"""Seconds in which the rest of the output may arrive once the command has ended."""
 
 _SECRET_ENDINGS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 
@@ -56,47 +60,93 @@ async def run_shell(
 ) -> Ran:
     """Run *line* with `/bin/sh` in the project root and return what it said.
 
-    After *seconds*, and when cancelled, the whole process group is killed.
+    After *seconds*, and when cancelled, everything it started is killed. When it ends by itself,
+    its process group is; what has left the group goes on, and that is said.
     """
-    process = await trio.lowlevel.open_process(
-        ["/bin/sh", "-c", line],
-        cwd=here.root,
-        env=_environment(here.environ, hidden),
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
-        start_new_session=True,
-        umask=here.umask,
-    )
-    output = _Output()
-    try:
-        with trio.move_on_after(seconds) as limit:
-            await _follow(process, output)
-    finally:
-        with trio.CancelScope(shield=True):
-            _kill_group(process.pid)
-            await process.wait()
-    if limit.cancelled_caught:
-        note = f"[killed: it ran for more than {seconds:g} s]"
-        return Ran(text=f"{output.text()}\n{note}", failed=True)
-    code = process.returncode
-    return Ran(text=f"{output.text()}\n[exit code {code}]", failed=code != 0)
+    return await run_program(["/bin/sh", "-c", line], here, seconds=seconds, hidden=hidden)
 
 
-async def _follow(process: trio.Process, output: _Output) -> None:
-    stdout = process.stdout
-    assert stdout is not None  # it was opened as a pipe
+async def run_program(
+    words: Sequence[str],
+    here: Surroundings,
+    *,
+    seconds: float,
+    hidden: frozenset[str] = frozenset(),
+    extra: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run a program as `run_shell` does, with the variables *extra* on top. Raises OSError."""
+    with hold_descendants() as hold:
+        process = await trio.lowlevel.open_process(
+            words,
+            cwd=here.root,
+            env={**_environment(here.environ, hidden), **(extra or {})},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            start_new_session=True,
+            umask=here.umask,
+        )
+        running = _Running(process, hold)
+        try:
+            return await running.follow(seconds)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await running.kill()
+            raise
+        finally:
+            hold.bury(process.pid)
 
-    async def read() -> None:
+
+class _Running:
+    """A command that was started, and what it has said so far."""
+
+    def __init__(self, process: trio.Process, hold: Hold) -> None:
+        self._process = process
+        self._hold = hold
+        self._output = _Output()
+        self._silent = trio.Event()
+
+    async def follow(self, seconds: float) -> Ran:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read)
+            with trio.move_on_after(seconds) as limit:
+                await self._process.wait()
+            if limit.cancelled_caught:
+                await self.kill()
+            _kill_group(self._process.pid)
+            # What lives on in the background may hold the pipe open for ever.
+            with trio.move_on_after(AFTERWARDS):
+                await self._silent.wait()
+            nursery.cancel_scope.cancel()
+        if limit.cancelled_caught:
+            return self._ran(f"[killed: it ran for more than {seconds:g} s]", failed=True)
+        code = self._process.returncode
+        return self._ran(f"[exit code {code}]{self._left()}", failed=code != 0)
+
+    async def kill(self) -> None:
+        """Kill all that the command started, and the command."""
+        _kill_group(self._process.pid)
+        await self._hold.kill()
+        await self._process.wait()
+
+    async def _read(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None  # it was opened as a pipe
         async with stdout:
             async for piece in stdout:
-                output.take(bytes(piece))
+                self._output.take(bytes(piece))
+        self._silent.set()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        await process.wait()
-        # What it left behind in the background would hold the pipe open.
-        _kill_group(process.pid)
+    def _left(self) -> str:
+        # The group was killed just now, and may take a moment to be gone.
+        left = self._hold.living(outside=self._process.pid)
+        if not left and self._silent.is_set():
+            return ""
+        names = f" (process {', '.join(map(str, left))})" if left else ""
+        return f"\n[something it started goes on in the background{names}; its output is not shown]"
+
+    def _ran(self, note: str, *, failed: bool) -> Ran:
+        return Ran(text=f"{self._output.text()}\n{note}", failed=failed)
 
 
 def _kill_group(group: int) -> None:

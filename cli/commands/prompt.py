@@ -1,10 +1,13 @@
 """`smista "…"`: one prompt, one session, the answer on stdout and all else on stderr."""
 
 import json
+import os
 import sys
+from functools import partial
 from typing import Final, TextIO, cast
 
 import asyncclick as click
+import trio
 
 from cli.approvals import open_terminal
 from cli.arguments import PROMPT
@@ -44,7 +47,7 @@ async def run_prompt(
     no_stream: bool,
 ) -> int:
     """Run one prompt and leave with the outcome."""
-    prompt = _whole_prompt(words)
+    prompt = _whole_prompt(words, await _piped())
     override = _model(model)
     config = (await configured(here)).merged
     collected = await collect(prompt, here)
@@ -67,8 +70,8 @@ async def run_prompt(
     return _exit_code(turn, host)
 
 
-def _whole_prompt(words: tuple[str, ...]) -> str:
-    prompt = "\n\n".join(part for part in (" ".join(words).strip(), _piped().strip()) if part)
+def _whole_prompt(words: tuple[str, ...], piped: str) -> str:
+    prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
     if not prompt:
         raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
     if any("\ud800" <= char <= "\udfff" for char in prompt):
@@ -76,14 +79,23 @@ def _whole_prompt(words: tuple[str, ...]) -> str:
     return prompt
 
 
-def _piped() -> str:
+async def _piped() -> str:
     stdin = cast("TextIO | None", sys.stdin)  # None where a service was given none
     if stdin is None or stdin.isatty():
         return ""
+    # A pipe that never ends must not keep us from leaving.
+    read = partial(_read_all, stdin.fileno())
     try:
-        return stdin.buffer.read().decode()
+        return (await trio.to_thread.run_sync(read, abandon_on_cancel=True)).decode()
     except UnicodeDecodeError as error:
         raise BadUsage("what was piped in is not UTF-8 text") from error
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces: list[bytes] = []
+    while piece := os.read(descriptor, 65_536):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _model(text: str | None) -> ModelRef | None:

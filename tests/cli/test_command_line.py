@@ -406,6 +406,65 @@ async def test_an_interrupt_breaks_the_run_off(home, router):
     assert router.to(CONTINUE)[0].body == {"type": "break"}
 
 
+async def opened(home, *words, stdin=subprocess.DEVNULL):
+    return await trio.lowlevel.open_process(
+        home.command(*words),
+        cwd=home.project,
+        env=home.environ,
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "left"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+async def test_whoever_is_told_to_leave_takes_the_command_along(home, router, number, left):
+    home.write(POLICY.format(url=home.url) + 'shell = "allow"\n')
+    os.mkfifo(home.project / "said")
+    line = "setsid sh -c 'echo $$ > child; sleep 1000' & echo $$ > said; exec sleep 1000"
+    router.answer("POST", EXECUTE, stream(asks_tool("shell", {"command": line}, "allow")))
+    router.answer("POST", CONTINUE, Reply(turn("idle", {})))
+    process = await opened(home, "hello")
+    pid = int(await trio.to_thread.run_sync((home.project / "said").read_text))
+    handle = os.pidfd_open(pid)
+    process.send_signal(number)
+    async with process.stderr:
+        said = b"".join([bytes(piece) async for piece in process.stderr])
+    await process.wait()
+    assert process.returncode == left
+    assert b"Traceback" not in said
+    assert router.to(CONTINUE)[0].body == {"type": "break"}
+    with trio.fail_after(5):
+        await trio.lowlevel.wait_readable(handle)
+    os.close(handle)
+
+
+async def test_a_pipe_that_never_ends_keeps_nobody(lonely):
+    # It answers before its stdin ends only if it is told to.
+    process = await opened(lonely, "-l", "debug", "hello", stdin=subprocess.PIPE)
+    async with process.stdin, process.stderr:
+        await process.stdin.send_all(b"x" * 1_000_000)
+        process.send_signal(signal.SIGTERM)
+        await process.wait()
+    assert process.returncode == 143
+
+
+async def test_what_was_ignored_stays_ignored(home, router):
+    router.answer("POST", EXECUTE, Reply(events=[], hold=True))
+    words = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", *home.command("hello")]
+    process = await trio.lowlevel.open_process(
+        words, cwd=home.project, env=home.environ, stdin=subprocess.DEVNULL
+    )
+    await router.held.wait()
+    process.send_signal(signal.SIGHUP)
+    router.answer("POST", CONTINUE, Reply(turn("idle", {})))
+    process.send_signal(signal.SIGTERM)
+    await process.wait()
+    assert process.returncode == 143
+
+
 async def test_a_trace_is_a_timeline_or_json(home, router):
     session = {
         "id": "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f",

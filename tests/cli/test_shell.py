@@ -1,6 +1,7 @@
 """The shell tool: bounded, alone, and gone when it is over."""
 
 import os
+import signal
 
 import pytest
 import trio
@@ -82,6 +83,48 @@ async def test_a_cancelled_command_is_killed(here, nursery):
         await run(here, "echo $$ > said; exec sleep 1000")
     assert scope.cancelled_caught
     await gone(int((here.root / "pid").read_text()))
+
+
+async def test_a_child_with_a_session_of_its_own_holds_nobody_up(here):
+    with trio.fail_after(20):
+        outcome = await run(
+            here,
+            "setsid sh -c 'echo $$ > child; exec sleep 1000' & "
+            "until [ -s child ]; do sleep 0.01; done; echo started; exit 3",
+        )
+    child = int((here.root / "child").read_text())
+    try:
+        assert outcome.content.startswith("started\n\n[exit code 3]\n[something it started")
+        assert str(child) in outcome.content
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "escape", ["setsid {} &", "(setsid {} &) &", "setsid sh -c 'setsid {} & sleep 1000' &"]
+)
+async def test_what_left_the_group_is_killed_at_timeout_too(here, escape):
+    child = 'sh -c "echo \\$\\$ > child; exec sleep 1000"'
+    outcome = await run(here, escape.format(child) + " sleep 1000", timeout_ms=700)
+    assert "killed" in outcome.content
+    await gone(int((here.root / "child").read_text()))
+
+
+async def test_a_command_that_ignores_what_it_is_told_is_killed(here):
+    line = "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 0.2; done"
+    outcome = await run(here, line, timeout_ms=500)
+    assert "killed" in outcome.content
+    await gone(int((here.root / "pid").read_text()))
+
+
+async def test_children_of_others_are_left_alone(here, nursery):
+    other = await trio.lowlevel.open_process(["sleep", "1000"])
+    try:
+        await run(here, "sleep 1000", timeout_ms=200)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        await other.wait()
 
 
 async def gone(pid):
