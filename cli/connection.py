@@ -14,20 +14,30 @@ from smista.local.config_checks import SECRET, is_loopback
 from smista.local.config_files import ConfigFile, RouterConnection
 from smista.local.credentials import ROUTER_KEY, Credentials, Scope
 from smista.local.daemon_ctl import find_files, router_command, running, start
-from smista.sdk.client import DEFAULT_URL, Client, ClientConfig, open_client
+from smista.local.router_file import parse_router
+from smista.local.toml_source import read_source
+from smista.sdk.client import Client, ClientConfig, open_client
 from smista.sdk.errors import ApiError, SdkError, Unreachable
 
 API_KEY: Final = "SMISTA_API_KEY"
+_ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _GRACE: Final = 5.0
 """Seconds a router may be late with saying that its own time limit has passed."""
 
 
 def router_url(here: Surroundings, connection: RouterConnection) -> str:
-    """Return the configured URL, else that of the router of this machine."""
+    """Return the configured URL, else that of the router that runs here, or would run here."""
     if connection.url is not None:
         return connection.url
     daemon = running(find_files(here.places, here.environ))
-    return daemon.url if daemon is not None and daemon.url is not None else DEFAULT_URL
+    return daemon.url if daemon is not None and daemon.url is not None else _own_url(here)
+
+
+def _own_url(here: Surroundings) -> str:
+    # Anywhere else another router may answer, to whom the user's key does not belong.
+    config = parse_router(read_source(here.places.router_file))[0]
+    host = _ANY_HOST.get(config.host, config.host)
+    return f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
 
 
 def client_config(
@@ -90,8 +100,9 @@ async def _sign_in(client: Client, here: Surroundings) -> None:
             raise
         files = " or ".join(str(keys(here).path(scope)) for scope in Scope)
         raise BadUsage(
-            f"the router at {client.url} does not know the key you have; "
-            f"remove {ROUTER_KEY!r} from {files} and run: smista login"
+            f"the router at {client.url} does not know the key you have; if it is not yours, name "
+            f"yours as [router] url; if it is yours and was set up anew, remove {ROUTER_KEY!r} "
+            f"from {files} and run: smista login"
         ) from error
 
 
