@@ -315,11 +315,13 @@ class Draft:
                 if pending.call_id in self.state.calls:
                     self.answer_call(pending.call_id, why, is_error=True, paths=())
 
-    def add_cost(self, decision: Decision, usage: Usage, cost: Decimal | None) -> None:
-        """Record what one model call used."""
+    def add_cost(
+        self, decision: Decision, usage: Usage, cost: Decimal | None, served: str | None
+    ) -> None:
+        """Record what one model call used, and which model served it by its provider's word."""
         run = self.state.run
         self.state = replace(self.state, run=replace(run, spent=run.spent.plus(usage, cost)))
-        self.note(EventType.COST, cost_payload(decision.routing, usage, cost))
+        self.note(EventType.COST, cost_payload(decision.routing, usage, cost, served))
 
     def _forget_restricted(self) -> None:
         """Replace the bodies of the run's restricted items: they live only while it does."""

@@ -41,7 +41,7 @@ from smista.core.intents import TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
-from smista.core.model_ref import ModelRef
+from smista.core.model_ref import ModelDescriptor, ModelRef
 from smista.core.outcomes import remember
 from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
 from smista.core.pipeline import decide, is_heavy, required_locality
@@ -128,11 +128,12 @@ async def _thought(think: Callable[[Snapshot], T], snapshot: Snapshot, parts: Pa
 
 
 class Spent(NamedTuple):
-    """What one model call used, and by which decision it was made."""
+    """What one model call used, by which decision it was made, and which model served it."""
 
     decision: Decision
     usage: Usage
     cost: Decimal | None
+    served: str | None
 
 
 class Turn:
@@ -330,10 +331,19 @@ class Turn:
         usage, answer.usage = answer.usage, None
         if usage is None:
             return
-        spent = Spent(decision, usage, call_cost(usage, decision.descriptor))
+        served = None if answer.end is None else answer.end.model
+        cost = call_cost(usage, self._served(decision, served))
+        spent = Spent(decision, usage, cost, served)
         self._spent.append(spent)
-        self._draft.add_cost(decision, usage, spent.cost)
+        self._draft.add_cost(*spent)
         self.stream.put(UsageEvent(Totals().plus(usage, spent.cost).view()))
+
+    def _served(self, decision: Decision, served: str | None) -> ModelDescriptor:
+        """Return the facts of the model that answered: it is what its provider bills."""
+        provider = decision.routing.provider
+        models = () if self._snapshot is None or served is None else self._snapshot.models
+        known = (m for m in models if m.provider == provider and m.model == served)
+        return next(known, decision.descriptor)
 
     def _keep(self, decision: Decision, answer: Answer) -> tuple[PendingCall, ...]:
         """Keep what the model said, and decide on its calls; return those for the client."""
@@ -473,9 +483,9 @@ class Turn:
             self._spend(self._decision, self._answer)
         partial, decision, spent = self._partial(), self._decision, self._spent
         self._draft = Draft(base, self._parts.clock.now())
-        for decided, usage, cost in spent:
-            self._draft.add_routing(decided)
-            self._draft.add_cost(decided, usage, cost)
+        for each in spent:
+            self._draft.add_routing(each.decision)
+            self._draft.add_cost(*each)
         if decision is not None and partial:
             self._draft.add_routing(decision)
             self._draft.add_assistant(partial, (), decision, interrupted=True)

@@ -68,17 +68,16 @@ def pending_pause(state: SessionState) -> TurnEnd | None:
     if isinstance(phase, Idle):
         return None
     allowed = allowed_continuations(pause_of(phase))
+    data: dict[str, Any] = {"trace_id": trace_id(state)}
     if isinstance(phase, AwaitingTool):
         requests = [tool_request(state.calls[p.call_id], p).body() for p in phase.calls]
-        data = {"tool_requests": requests, "trace_id": trace_id(state)}
-        return TurnEnd(Status.AWAITING_TOOL, data, allowed)
+        return TurnEnd(Status.AWAITING_TOOL, {"tool_requests": requests, **data}, allowed)
     if isinstance(phase, AwaitingApproval):
         detail = dict(phase.detail)
         if state.plan is not None and state.plan.id == detail.get("plan"):
             detail["content"] = in_clear(state.plan.content)
         approval = {"approval_id": phase.approval_id, "kind": phase.kind, "detail": detail}
-        data = {"approval": approval, "trace_id": trace_id(state)}
-        return TurnEnd(Status.AWAITING_APPROVAL, data, allowed)
+        return TurnEnd(Status.AWAITING_APPROVAL, {"approval": approval, **data}, allowed)
     raise ValueError(f"the pause {phase.name} cannot be shown")
 
 

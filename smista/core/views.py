@@ -114,11 +114,17 @@ def selection_payload(item: Item) -> dict[str, Any]:
     }
 
 
-def cost_payload(routing: Routing, usage: Usage, cost: Decimal | None) -> dict[str, Any]:
-    """Return the payload of a `cost` event; what is not known is left out."""
+def cost_payload(
+    routing: Routing, usage: Usage, cost: Decimal | None, served: str | None = None
+) -> dict[str, Any]:
+    """Return the payload of a `cost` event; what is not known is left out.
+
+    *served* is the provider's own name for the model that answered, told where it is another.
+    """
     return {
         "provider": routing.provider,
         "model": routing.model,
+        **_present(served_model=served if served != routing.model else None),
         **_counts(usage),
         **_present(cost=None if cost is None else plain(cost)),
     }

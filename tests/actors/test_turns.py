@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -24,7 +25,7 @@ from smista.core.history import Role
 from smista.core.messages import Execute
 from smista.core.phase import AwaitingTool, Idle
 from smista.core.records import CallStatus, DiffStatus, EventType
-from smista.core.stream import TextDelta
+from smista.core.stream import Finish, StreamEnd, TextDelta, Usage
 from smista.ports.sessions import Call
 from tests.actors.house import USER, hear, open_house, open_quick, outcome, request, result
 from tests.fakes import ScriptedProvider, Stall, called, descriptor, said
@@ -266,3 +267,22 @@ async def test_preview_is_the_decision_that_execute_makes():
         end = await outcome(await house.execute("review this please"))
         assert end.data["routing"]["model"] == decision.routing.model
         assert said_to(provider.prompts[0]) == said_to(decision.prompt)
+
+
+async def test_a_call_is_priced_by_the_model_that_served_and_both_names_are_told():
+    prices = {
+        "input_cost_per_million_tokens": Decimal(1_000_000),
+        "output_cost_per_million_tokens": Decimal(0),
+    }
+    big = descriptor("openai-compat:a", "vendor/big", local=False, **prices)
+    usage = Usage(input_tokens=2, output_tokens=1)
+    answer = [
+        TextDelta(text="x"),
+        usage,
+        StreamEnd(finish=Finish.STOP, model="vendor/big"),
+    ]
+    async with open_house(ScriptedProvider(answer), models=[big]) as house:
+        end = await outcome(await house.execute())
+        assert end.data["usage"]["actual_cost"] == "2"
+        (cost,) = [e for e in await house.trace() if e.event_type is EventType.COST]
+        assert (cost.payload["model"], cost.payload["served_model"]) == ("m", "vendor/big")
