@@ -15,7 +15,6 @@ from smista.core.request import LocalPreferences
 from smista.core.tighten import tighten, tighten_preferences
 from smista.local.config_checks import check_config, check_project
 from smista.local.config_layers import Layer, Origins, layer_of, read_layer
-from smista.local.config_merge import BUILT_IN as BUILT_IN
 from smista.local.config_merge import combine as combine
 from smista.local.config_merge import table
 from smista.local.config_model import ConfigFile as ConfigFile

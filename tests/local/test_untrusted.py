@@ -164,7 +164,7 @@ def outcome(config: ConfigFile, case: dict[str, Any]) -> Any:
 
 
 @given(files(), files(project=True), situations())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_an_untrusted_project_file_adds_no_model_no_byte_and_no_permission(
     own: dict[str, Any], project: dict[str, Any], case: dict[str, Any]
 ) -> None:
@@ -190,7 +190,7 @@ def test_an_untrusted_project_file_adds_no_model_no_byte_and_no_permission(
 
 
 @given(files(), files(project=True))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_an_untrusted_project_file_redirects_nothing(
     own: dict[str, Any], project: dict[str, Any]
 ) -> None:
@@ -205,7 +205,7 @@ def test_an_untrusted_project_file_redirects_nothing(
 
 
 @given(files(), files(project=True))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_is_put_before_the_user_is_all_that_trust_would_change(
     own: dict[str, Any], project: dict[str, Any]
 ) -> None:
