@@ -60,7 +60,7 @@ class Hold:
                     os.waitpid(process.pid, os.WNOHANG)
 
     def _descendants(self) -> list[Process]:
-        processes = list(_processes()) if _LINUX else []
+        processes = list(_processes())
         known = {os.getpid()}
         found: list[Process] = []
         while True:
@@ -79,7 +79,7 @@ class Hold:
 def hold_descendants() -> Generator[Hold]:
     """Have everything that is started from here on stay within reach until the end."""
     ours = os.getpid()
-    before = frozenset(p.pid for p in _processes() if p.parent == ours) if _LINUX else frozenset()
+    before = frozenset(p.pid for p in _processes() if p.parent == ours)
     _adopt(True)
     try:
         yield Hold(before)
@@ -93,7 +93,7 @@ def _adopt(orphans: bool) -> None:
 
 
 def _processes() -> Iterator[Process]:
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").iterdir() if _LINUX else ():
         if not entry.name.isdigit():
             continue
         try:

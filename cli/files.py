@@ -2,7 +2,6 @@
 
 import os
 import stat
-from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
@@ -70,17 +69,6 @@ def _make_folders(folder: Path, mode: int) -> None:
     _make_folders(folder.parent, mode)
     folder.mkdir()
     folder.chmod(mode)  # our own umask is stricter than the user's
-
-
-def diff_of(before: str | None, after: str, given: str) -> str:
-    """Return the whole unified diff; *before* None stands for a file that is not there."""
-    old = lines_of(before or "")
-    new = lines_of(after)
-    origin = "/dev/null" if before is None else f"a/{given}"
-    diff = unified_diff(old, new, origin, f"b/{given}", lineterm="\n")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff
-    )
 
 
 def lines_of(text: str) -> list[str]:

@@ -1,13 +1,17 @@
 """The machine and the person that a run works for, at a plain terminal."""
 
+from collections.abc import Mapping
+from functools import partial
+
 import trio
 
-from cli.approvals import Terminal, present
+from cli.approvals import Answer, Terminal, present
 from cli.files import Unusable
 from cli.permissions import approved_in_advance, denied, mode_of
+from cli.questions import Question, question_beyond, question_of
 from cli.render import render
 from cli.surroundings import Surroundings
-from cli.tools import PERMISSIONS, Prepared, perform, prepare, touched
+from cli.tools import PERMISSIONS, Change, Outside, Prepared, perform, prepare, touched
 from cli.visible import echo, echo_styled, visible_line
 from smista.core.events import Event, ToolRequest
 from smista.core.intents import Mode
@@ -22,7 +26,8 @@ NO = "the user said no"
 class TerminalHost:
     """Shows events, runs tools under the user's policy, asks.
 
-    *refused_last*: the newest thing that needed permission did not get it.
+    *refused_last*: the newest thing that needed permission did not get it. *sizes*: bytes of what
+    the request carries, by path.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class TerminalHost:
         yes: bool = False,
         quiet: bool = False,
         hidden: frozenset[str] = frozenset(),
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self._here = here
         self._tools = tools
@@ -41,6 +47,8 @@ class TerminalHost:
         self._yes = yes
         self._quiet = quiet
         self._hidden = hidden
+        self._sizes: dict[str, int] = dict(sizes or {})
+        self._granted = False
         self._midline = False
         self.refused_last = False
 
@@ -67,12 +75,15 @@ class TerminalHost:
         return tuple([await self._run(request) for request in requests])
 
     async def decide(self, approval: Approval) -> ApprovalDecision:
-        detail = "\n".join(f"{name}: {value}" for name, value in approval.detail.items())
-        self.end_line()
-        echo_styled(present(f"the router asks: {approval.kind}", detail), nl=False)
-        decision = await self._ask("go on?")
-        reason = NOBODY if self._terminal is None else None
-        return ApprovalDecision(approval_id=approval.approval_id, decision=decision, reason=reason)
+        question = question_of(approval, self._sizes)
+        answer = await self._ask(question)
+        # A plan that is refused with a reason is made anew: where nobody can agree, for ever.
+        reasoned = self._terminal is None and approval.kind != "plan"
+        return ApprovalDecision(
+            approval_id=approval.approval_id,
+            decision="approved" if answer.approved else "rejected",
+            reason=self._why(answer) if reasoned else answer.reason,
+        )
 
     async def _run(self, request: ToolRequest) -> ToolResultEntry:
         if request.name not in PERMISSIONS:
@@ -80,28 +91,54 @@ class TerminalHost:
         if denied(request, self._tools):
             return self._refuse(request, f"the user's policy denies {request.name}")
         try:
-            prepared = await trio.to_thread.run_sync(prepare, request, self._here)
+            return await self._run_inside(request)
+        except Outside:
+            return await self._run_outside(request)
         except Unusable as fault:
-            self.say(f"✗ {visible_line(request.name)}: {visible_line(str(fault))}")
-            paths = await trio.to_thread.run_sync(touched, request, self._here)
-            return ToolResultEntry(
-                call_id=request.call_id, content=str(fault), is_error=True, paths=paths
-            )
+            return await self._cannot(request, fault)
+
+    async def _run_inside(self, request: ToolRequest) -> ToolResultEntry:
+        prepared = await trio.to_thread.run_sync(prepare, request, self._here)
         if mode_of(request, prepared, self._tools) is not Mode.ALLOW:
             return await self._run_if_approved(request, prepared)
         self.say(f"→ {visible_line(prepared.title)} {visible_line(prepared.shown)[:200]}")
         return await self._perform(request, prepared, None)
 
+    async def _run_outside(self, request: ToolRequest) -> ToolResultEntry:
+        """Ask first, look afterwards: a refusal says nothing about what is there."""
+        answer = await self._ask(question_beyond(request))
+        if not answer.approved:
+            return self._refuse(request, self._why(answer))
+        look = partial(prepare, request, self._here, agreed=True)
+        try:
+            prepared = await trio.to_thread.run_sync(look)
+        except Unusable as fault:
+            return await self._cannot(request, fault)
+        if isinstance(prepared.action, Change):
+            return await self._run_if_approved(request, prepared)
+        return await self._perform(request, prepared, "approved")
+
+    async def _cannot(self, request: ToolRequest, fault: Unusable) -> ToolResultEntry:
+        self.say(f"✗ {visible_line(request.name)}: {visible_line(str(fault))}")
+        paths = await trio.to_thread.run_sync(touched, request, self._here)
+        return ToolResultEntry(
+            call_id=request.call_id, content=str(fault), is_error=True, paths=paths
+        )
+
     async def _run_if_approved(self, request: ToolRequest, prepared: Prepared) -> ToolResultEntry:
-        self.end_line()
-        echo_styled(present(prepared.title, prepared.shown), nl=False)
-        if approved_in_advance(prepared, yes=self._yes):
+        granted = self._granted and not request.restricted_in_view
+        if approved_in_advance(prepared, yes=self._yes or granted):
+            self._put(prepared.title, prepared.shown)
             self.refused_last = False
             self.say("approved in advance")
             return await self._perform(request, prepared, "approved")
-        if await self._ask("run it?" if request.name == "shell" else "do it?") == "approved":
-            return await self._perform(request, prepared, "approved")
-        return self._refuse(request, NO if self._terminal else NOBODY)
+        asked = "run it?" if request.name in ("shell", "git") else "do it?"
+        question = Question(title=prepared.title, shown=prepared.shown, asked=asked)
+        answer = await self._ask(question, always=approved_in_advance(prepared, yes=True))
+        if not answer.approved:
+            return self._refuse(request, self._why(answer))
+        self._granted = self._granted or answer.always
+        return await self._perform(request, prepared, "approved")
 
     async def _perform(
         self, request: ToolRequest, prepared: Prepared, decision: Decision | None
@@ -109,6 +146,8 @@ class TerminalHost:
         outcome = await perform(prepared, self._here, hidden=self._hidden)
         if outcome.is_error:
             self.say(f"✗ {visible_line(prepared.title)}: {visible_line(outcome.content[-200:])}")
+        thing = f"tool:{request.name}"
+        self._sizes[thing] = self._sizes.get(thing, 0) + len(outcome.content.encode())
         return ToolResultEntry(
             call_id=request.call_id,
             content=outcome.content,
@@ -124,7 +163,20 @@ class TerminalHost:
             call_id=request.call_id, content=why, is_error=True, decision="rejected"
         )
 
-    async def _ask(self, question: str) -> Decision:
-        approved = self._terminal is not None and await self._terminal.ask(question)
-        self.refused_last = not approved
-        return "approved" if approved else "rejected"
+    async def _ask(self, question: Question, *, always: bool = False) -> Answer:
+        """Put *question* before the person, if there is one."""
+        self._put(question.title, question.shown)
+        answer = Answer(approved=False)
+        if self._terminal is not None:
+            answer = await self._terminal.answer(question.asked, always=always)
+        self.refused_last = not answer.approved
+        return answer
+
+    def _why(self, answer: Answer) -> str:
+        if self._terminal is None:
+            return NOBODY
+        return NO if answer.reason is None else f"{NO}: {answer.reason}"
+
+    def _put(self, title: str, shown: str) -> None:
+        self.end_line()
+        echo_styled(present(title, shown), nl=False)

@@ -5,8 +5,7 @@ exactly what was shown, or refuses. What is allowed is decided elsewhere.
 """
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from cli.files import (
     MAX_FILE,
     Unusable,
     decode,
-    diff_of,
     is_crlf,
     lines_of,
     read_file,
@@ -28,6 +26,7 @@ from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
 from cli.surroundings import Surroundings
 from cli.workspace import is_ours, relative
 from smista.core.events import ToolRequest
+from smista.core.proposals import unified
 
 PERMISSIONS: Final[Mapping[str, str]] = {
     "read_file": "file_read",
@@ -42,6 +41,10 @@ MAX_RESULT: Final = 256 * 1024
 
 _CAREFUL_FOLDERS: Final = frozenset({".smista", ".agents", ".vscode", ".github"})
 _CAREFUL_NAMES: Final = frozenset({"agents.md", ".envrc"})
+
+
+Place = tuple[str, Path]
+"""A path as given, and the real one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +90,26 @@ class Outcome:
     is_error: bool = False
 
 
-def prepare(request: ToolRequest, here: Surroundings) -> Prepared:
-    """Return what *request* would do. Blocks on files. Raises Unusable."""
+class Outside(Exception):
+    """A call leads out of the project, and nobody agreed yet to look there."""
+
+
+def prepare(request: ToolRequest, here: Surroundings, *, agreed: bool = False) -> Prepared:
+    """Return what *request* would do. Blocks on files. Raises Unusable.
+
+    Raises Outside, whatever is there and before it is looked at, unless the user *agreed*.
+    """
     arguments = request.arguments
     match request.name:
         case "read_file":
-            return _prepare_read(arguments, here)
+            _know(arguments, "path", "start_line", "line_count")
+            return _prepare_read(arguments, _locate(arguments, here, agreed=agreed), here)
         case "write_file":
-            return _prepare_write(arguments, here)
+            _know(arguments, "path", "content")
+            return _prepare_write(arguments, _locate(arguments, here, agreed=agreed), here)
         case "edit_file":
-            return _prepare_edit(arguments, here)
+            _know(arguments, "path", "old", "new", "replace_all")
+            return _prepare_edit(arguments, _locate(arguments, here, agreed=agreed), here)
         case "shell":
             return _prepare_shell(arguments)
         case _:
@@ -104,10 +117,13 @@ def prepare(request: ToolRequest, here: Surroundings) -> Prepared:
 
 
 def touched(request: ToolRequest, here: Surroundings) -> tuple[str, ...] | None:
-    """Return the given and the real path that *request* names, also if it cannot be done."""
+    """Return the given and the real path that *request* names, also if it cannot be done.
+
+    None for one outside the project: where its links lead is nobody's business.
+    """
     try:
-        return _both(*_locate(request.arguments, here), here)
-    except Unusable:
+        return _both(*_locate(request.arguments, here, agreed=False), here)
+    except (Unusable, Outside):
         return None
 
 
@@ -129,9 +145,8 @@ async def perform(
         return Outcome(content=str(fault), is_error=True)
 
 
-def _prepare_read(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
-    _know(arguments, "path", "start_line", "line_count")
-    given, real = _locate(arguments, here)
+def _prepare_read(arguments: Mapping[str, Any], place: Place, here: Surroundings) -> Prepared:
+    given, real = place
     count = None if arguments.get("line_count") is None else _number(arguments, "line_count", 1)
     reading = Reading(real=real, first=_number(arguments, "start_line", 1), count=count)
     return Prepared(
@@ -143,34 +158,22 @@ def _prepare_read(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
     )
 
 
-def _prepare_write(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
-    _know(arguments, "path", "content")
-    given, real = _locate(arguments, here)
+def _prepare_write(arguments: Mapping[str, Any], place: Place, here: Surroundings) -> Prepared:
+    given, real = place
     text = _string(arguments, "content")
-    with _discreet(given, real, here):
-        return _rewrite(given, real, text, here)
-
-
-def _rewrite(given: str, real: Path, text: str, here: Surroundings) -> Prepared:
     before = read_file(real)
     if before is not None and is_crlf(before):
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     return _change("write_file", given, real, before, text.encode(), here)
 
 
-def _prepare_edit(arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
-    _know(arguments, "path", "old", "new", "replace_all")
-    given, real = _locate(arguments, here)
-    with _discreet(given, real, here):
-        return _edit(given, real, arguments, here)
-
-
-def _edit(given: str, real: Path, arguments: Mapping[str, Any], here: Surroundings) -> Prepared:
+def _prepare_edit(arguments: Mapping[str, Any], place: Place, here: Surroundings) -> Prepared:
+    given, real = place
+    old, new = _string(arguments, "old"), _string(arguments, "new")
     before = read_file(real)
     if before is None:
         raise Unusable(f"{given} does not exist; use write_file to create it")
     text = decode(before, given)
-    old, new = _string(arguments, "old"), _string(arguments, "new")
     if old not in text and is_crlf(before):
         old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
     found = text.count(old) if old else 0
@@ -179,18 +182,6 @@ def _edit(given: str, real: Path, arguments: Mapping[str, Any], here: Surroundin
     if found > 1 and arguments.get("replace_all") is not True:
         raise Unusable(f"`old` occurs {found} times in {given}; quote more, or set replace_all")
     return _change("edit_file", given, real, before, text.replace(old, new).encode(), here)
-
-
-@contextmanager
-def _discreet(given: str, real: Path, here: Surroundings) -> Generator[None]:
-    """Let a fault outside the root tell nothing: nobody has approved to look there yet."""
-    try:
-        yield
-    except Unusable:
-        if _inside(real, here):
-            raise
-        message = f"{given} is outside the project and cannot be changed as asked"
-        raise Unusable(message) from None
 
 
 def _prepare_shell(arguments: Mapping[str, Any]) -> Prepared:
@@ -214,7 +205,7 @@ def _change(
     old = None if before is None else decode(before, given)
     return Prepared(
         title=f"{tool} {given}",
-        shown=diff_of(old, after.decode(), given),
+        shown=unified(given, old, after.decode()),
         action=Change(real=real, before=before, after=after),
         paths=_both(given, real, here),
         confined=_inside(real, here) and not _careful(real, here),
@@ -239,18 +230,32 @@ def _write(change: Change, here: Surroundings) -> str:
     return f"written, {len(change.after)} bytes"
 
 
-def _locate(arguments: Mapping[str, Any], here: Surroundings) -> tuple[str, Path]:
+def _locate(arguments: Mapping[str, Any], here: Surroundings, *, agreed: bool) -> Place:
     """Return the path as given and the real path of what it names, all links followed."""
     given = _string(arguments, "path")
     if not given or "\0" in given:
         raise Unusable("`path` is empty or holds a NUL")
-    try:
-        real = (here.root / given).resolve()
-    except (OSError, RuntimeError) as error:
-        raise Unusable(f"{given} does not lead anywhere") from error
+    plain = Path(os.path.normpath(here.root / given))
+    if is_ours(plain, here):
+        raise Unusable(f"{given} belongs to smista itself and is closed to tools")
+    if not agreed and not (plain.is_relative_to(here.root) or _inside(plain, here)):
+        raise Outside
+    real = _real(given, here, agreed=agreed)
+    if not agreed and not _inside(real, here):
+        raise Outside
     if is_ours(real, here):
         raise Unusable(f"{given} belongs to smista itself and is closed to tools")
     return given, real
+
+
+def _real(given: str, here: Surroundings, *, agreed: bool) -> Path:
+    try:
+        return (here.root / given).resolve()
+    except (OSError, RuntimeError) as error:
+        # It may be a link out of the project, and what is wrong with it, wrong there.
+        if not agreed:
+            raise Outside from None
+        raise Unusable(f"{given} does not lead anywhere") from error
 
 
 def _inside(real: Path, here: Surroundings) -> bool:

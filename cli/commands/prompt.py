@@ -58,6 +58,7 @@ async def run_prompt(
         yes=yes or config.local_preferences.auto_apply,
         quiet=as_json or no_stream,
         hidden=secret_names(config),
+        sizes=_sizes(collected),
     )
     for notice in (*collected.notices, *_attached(collected)):
         host.say(visible_line(notice))
@@ -112,6 +113,10 @@ def _title(prompt: str) -> str:
 def _attached(collected: Collected) -> list[str]:
     paths = [file.path for file in collected.attachments.files]
     return [f"attached: {', '.join(paths)}"] if paths else []
+
+
+def _sizes(collected: Collected) -> dict[str, int]:
+    return {file.path: len(file.content.encode()) for file in collected.attachments.files}
 
 
 def _request(

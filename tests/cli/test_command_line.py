@@ -380,7 +380,7 @@ async def test_an_approval_of_the_router_is_put_to_the_user(home, router):
     router.answer("POST", CONTINUE, stream(completed()))
     code, shown = await home.run_at_a_terminal("hello", answers=[b"yes\n"])
     assert code == 0
-    assert "remote_disclosure" in shown
+    assert "openai/gpt on another machine would see" in shown
     decisions = router.to(CONTINUE)[0].body["data"]["decisions"]
     assert decisions == [{"approval_id": "a1", "decision": "approved"}]
 

@@ -20,7 +20,9 @@ def here(tmp_path):
 
 
 def mode(here, request, **permissions):
-    return mode_of(request, prepare(request, here), ToolsConfig(permissions=permissions))
+    return mode_of(
+        request, prepare(request, here, agreed=True), ToolsConfig(permissions=permissions)
+    )
 
 
 @pytest.mark.parametrize(("router", "own"), list(product(["allow", "ask"], Mode)))
@@ -78,6 +80,6 @@ def test_a_command_with_restricted_content_in_view_always_asks(here):
     ],
 )
 def test_yes_covers_writes_inside_the_root_only(here, request_, covered):
-    prepared = prepare(request_, here)
+    prepared = prepare(request_, here, agreed=True)
     assert approved_in_advance(prepared, yes=True) is covered
     assert not approved_in_advance(prepared, yes=False)

@@ -2,14 +2,16 @@
 
 import os
 import stat
+import time
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.files import MAX_FILE, Unusable, diff_of, lines_of
-from cli.tools import MAX_RESULT, perform, prepare, touched
+from cli.files import MAX_FILE, Unusable, lines_of
+from cli.tools import MAX_RESULT, Outside, perform, prepare, touched
+from smista.core.proposals import unified
 from tests.cli.ground import call, surroundings
 
 
@@ -73,8 +75,8 @@ def test_the_place_that_counts_is_where_links_lead(here, tmp_path, path, confine
     (here.root / "link-out").symlink_to(tmp_path / "outside.txt")
     (here.root / "folder-out").symlink_to(tmp_path / "outside")
     (here.root / "link-in").symlink_to("a.txt")
-    assert prepare(call("read_file", path=path), here).confined is confined
-    assert prepare(call("write_file", path=path, content="x"), here).confined is confined
+    for request in (call("read_file", path=path), call("write_file", path=path, content="x")):
+        assert prepare(request, here, agreed=True).confined is confined
 
 
 def test_given_and_real_paths_are_reported(here):
@@ -97,7 +99,7 @@ def test_the_global_directory_is_closed_through_a_link_too(here):
     here.places.config.mkdir()
     (here.root / "way-in").symlink_to(here.places.config)
     with pytest.raises(Unusable, match="smista"):
-        prepare(call("write_file", path="way-in/config.toml", content="x"), here)
+        prepare(call("write_file", path="way-in/config.toml", content="x"), here, agreed=True)
 
 
 @pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/pre-commit", ".GIT/x", "way-in/x"])
@@ -168,24 +170,36 @@ def test_an_edit_needs_exactly_one_place(here, old, word):
         prepare(call("edit_file", path="a.txt", old=old, new="z"), here)
 
 
-def test_outside_the_root_a_fault_tells_nothing_of_the_file(here, tmp_path):
+def test_nobody_looks_outside_the_root_before_somebody_agreed(here, tmp_path, monkeypatch):
     (tmp_path / "there.txt").write_text("secret secret\n")
     (tmp_path / "binary").write_bytes(b"\xff")
-    told = set()
-    for path, old in (
-        ("there.txt", "guess"),
-        ("there.txt", "secret"),
-        ("gone", "x"),
-        ("binary", "x"),
-    ):
-        with pytest.raises(Unusable) as caught:
-            prepare(call("edit_file", path=f"../{path}", old=old, new="y"), here)
-        assert caught.value.__cause__ is None
-        told.add(str(caught.value).replace(path, "it"))
-    with pytest.raises(Unusable) as caught:
-        prepare(call("write_file", path="../binary", content="y"), here)
-    told.add(str(caught.value).replace("binary", "it"))
-    assert len(told) == 1
+    (tmp_path / "loop").symlink_to("loop")
+    (here.root / "out").symlink_to(tmp_path)
+    (here.root / "to-loop").symlink_to(tmp_path / "loop")
+    (here.root / "to-there").symlink_to(tmp_path / "there.txt")
+    monkeypatch.setattr("cli.tools.read_file", lambda real: pytest.fail(f"{real} was read"))
+    names = ["there.txt", "gone", "binary", "loop", "loop/x", "there.txt/x", ".git/config"]
+    paths = [f"{way}/{name}" for way in ("..", "out", str(tmp_path)) for name in names]
+    for path in [*paths, "to-loop", "to-there", "/proc/self/environ", "/proc/self/cwd/a", "out/.."]:
+        for request in (
+            call("read_file", path=path),
+            call("write_file", path=path, content="y"),
+            call("edit_file", path=path, old="secret", new="y"),
+            call("edit_file", path=path, old="guess", new="y"),
+        ):
+            with pytest.raises(Outside) as caught:
+                prepare(request, here)
+            assert str(caught.value) == ""
+
+
+@pytest.mark.parametrize("name", ["there.txt", "gone", "binary", "loop"])
+def test_whoever_agreed_is_told_what_is_wrong(here, tmp_path, name):
+    (tmp_path / "there.txt").write_text("secret\n")
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "loop").symlink_to("loop")
+    request = call("edit_file", path=f"../{name}", old="guess", new="y")
+    with pytest.raises(Unusable):
+        prepare(request, here, agreed=True)
 
 
 def test_a_call_that_cannot_be_done_still_says_where_it_leads(here):
@@ -194,6 +208,7 @@ def test_a_call_that_cannot_be_done_still_says_where_it_leads(here):
     request = call("edit_file", path="link", old="guess", new="x")
     assert touched(request, here) == ("link", ".env")
     assert touched(call("shell", command="ls"), here) is None
+    assert touched(call("edit_file", path="/etc/localtime"), here) is None
 
 
 async def test_all_places_are_edited_when_asked(here):
@@ -258,6 +273,15 @@ def test_bad_arguments_are_told_to_the_model(here, request_):
         prepare(request_, here)
 
 
+def test_no_file_is_so_long_that_its_diff_holds_anybody_up(here):
+    (here.root / "a.txt").write_text("".join(f"{n * 7919 % 120}\n" for n in range(60_000)))
+    content = "".join(f"{n * 104_729 % 113}\n" for n in range(60_000))
+    began = time.process_time()
+    shown = prepare(call("write_file", path="a.txt", content=content), here).shown
+    assert time.process_time() - began < 5
+    assert shown.count("\n") > 60_000
+
+
 LINES = st.lists(
     st.sampled_from(["a\n", "b\n", "c\r\n", "d\x0c\n", "e\u2028f\n", "---\n"]), max_size=6
 )
@@ -265,7 +289,7 @@ LINES = st.lists(
 
 @given(before=LINES, after=LINES)
 def test_the_diff_shows_every_changed_line(before, after):
-    shown = lines_of(diff_of("".join(before), "".join(after), "f"))[2:]
+    shown = lines_of(unified("f", "".join(before), "".join(after)))[2:]
     minus = Counter(line[1:] for line in shown if line.startswith("-"))
     plus = Counter(line[1:] for line in shown if line.startswith("+"))
     assert (shown == []) == (before == after)
