@@ -18,6 +18,10 @@ from cli.surroundings import Surroundings
 from smista.core.request import Attachments, ContextFile, Instruction, Workspace
 
 _REFERENCE: Final = re.compile(r"(?<![^\s(\[{<\"'])@(\S+)")
+_PATHLIKE: Final = re.compile(r"(?=.*[./])[\w./~-][^@]*")
+"""Decorators, mentions and the marks of a diff have no dot and no slash."""
+_MISSED: Final = 5
+"""Names that one notice lists."""
 _TRAILING: Final = ".,;:!?)]}>\"'"
 
 
@@ -35,15 +39,33 @@ def referenced(prompt: str, start: Path) -> Iterator[Path]:
 
     Punctuation that ends a sentence is no part of a path unless such a file exists.
     """
-    seen: set[Path] = set()
-    for token in _REFERENCE.findall(prompt):
-        for name in (token, token.rstrip(_TRAILING)):
-            path = Path(os.path.normpath(start / name))
-            if name and path.is_file():
-                if path not in seen:
-                    seen.add(path)
-                    yield path
-                break
+    found = (_file_of(token, start) for token in _REFERENCE.findall(prompt))
+    yield from dict.fromkeys(path for path in found if path is not None)
+
+
+def unmatched(prompt: str, start: Path) -> tuple[str, ...]:
+    """Return the `@path` tokens of *prompt* that look like a file and name none."""
+    names = (
+        token.rstrip(_TRAILING)
+        for token in _REFERENCE.findall(prompt)
+        if _file_of(token, start) is None
+    )
+    return tuple(dict.fromkeys(name for name in names if _PATHLIKE.fullmatch(name)))
+
+
+def _file_of(token: str, start: Path) -> Path | None:
+    for name in (token, token.rstrip(_TRAILING)):
+        path = Path(os.path.normpath(start / name))
+        if name and _is_file(path):
+            return path
+    return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False  # a name that no file can have
 
 
 def relative(path: Path, root: Path) -> str:
@@ -55,6 +77,10 @@ async def collect(prompt: str, here: Surroundings) -> Collected:
     """Gather what *prompt* refers to and what always goes along."""
     notices: list[str] = []
     files = list(_attach(prompt, here, notices))
+    if missed := unmatched(prompt, here.start):
+        more = f" and {len(missed) - _MISSED} more" if len(missed) > _MISSED else ""
+        names = ", ".join(f"@{name}" for name in missed[:_MISSED])
+        notices.append(f"no such file, left as it stands: {names}{more}")
     instructions = list(_instructions(here, notices))
     diff = await read_diff(here.root, notices)
     workspace = Workspace(

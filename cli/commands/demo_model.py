@@ -6,8 +6,9 @@ from pathlib import Path
 import asyncclick as click
 import trio
 
+from cli.failures import BadUsage
 from cli.visible import echo
-from smista.demo.script import load_script
+from smista.demo.script import Script, ScriptError, load_script
 from smista.demo.server import serve_demo_model
 
 
@@ -16,7 +17,14 @@ from smista.demo.server import serve_demo_model
 @click.option("--script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 async def demo_model(port: int, script: Path | None) -> None:
     """Serve a scripted model until interrupted."""
-    loaded = load_script(script)
+    loaded = _loaded(script)
     async with trio.open_nursery() as nursery:
         bound = await nursery.start(partial(serve_demo_model, script=loaded, port=port))
         echo(f"demo model answers at http://127.0.0.1:{bound}/v1")
+
+
+def _loaded(script: Path | None) -> Script:
+    try:
+        return load_script(script)
+    except ScriptError as error:
+        raise BadUsage(error.message) from error

@@ -159,12 +159,15 @@ async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
         (["statsu"], "status"),
         (["-l", "loud", "status"], "loud"),
         (["--enforce-keyring", "status"], "keyring"),
+        (["demo-model", "--script", "bad.toml"], "bad.toml"),
+        (["demo-model", "--script", "gone.toml"], "gone.toml"),
         (["--model", "nomodel", "hello"], "provider/model"),
         (["--intent", "dance", "hello"], "dance"),
         ([], "no prompt"),
     ],
 )
 async def test_bad_usage_is_two(lonely, words, said):
+    (lonely.project / "bad.toml").write_text("surprise = 1\n")
     done = await lonely.run(*words)
     assert done.returncode == 2
     assert said in done.stderr.decode()

@@ -62,6 +62,24 @@ def test_what_names_no_file_is_plain_text(here, prompt):
     assert list(referenced(prompt, here.start)) == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "named"),
+    [
+        ("see @missing.py, and @missing.py", "@missing.py"),
+        ("@src/gone (@./x.)", "@src/gone, @./x"),
+        ("@folder/", "@folder/"),
+        ("@there.py @dataclass me@a.py @@ -1 +1 @@ @ @, @... @" + "x" * 5000, None),
+        (" ".join(f"@{n}.py" for n in range(7)), "@0.py, @1.py, @2.py, @3.py, @4.py and 2 more"),
+    ],
+)
+async def test_a_reference_to_nothing_is_said_and_sent_as_it_stands(here, prompt, named):
+    (here.root / "there.py").touch()
+    (here.root / "folder").mkdir()
+    notices = (await collect(prompt, here)).notices
+    said = () if named is None else (f"no such file, left as it stands: {named}",)
+    assert notices == said
+
+
 @pytest.mark.parametrize("prompt", ["(see @a.py)", "@a.py, please", "“@x” @a.py?!", "@a.py\tx"])
 def test_punctuation_is_no_part_of_a_path(here, prompt):
     (here.root / "a.py").touch()
