@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,24 +42,42 @@ _TELLS_WITHIN: Final = 10.0
 _REF: Final = "openai-compat:bench/demo"
 
 
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """When a turn of the clocked model was asked for, began to be answered, and was complete."""
+
+    asked: int
+    first: int
+    last: int
+
+
 class Told:
-    """What the demo model said of itself: its port, and when it was asked and left."""
+    """What the model said of itself: its port, and when it was asked and left.
+
+    *turns*: what the clocked model said of each, by its number.
+    """
 
     def __init__(self) -> None:
         self.port = 0
+        self.turns: dict[int, Clocked] = {}
         self._seen: deque[int] = deque()
         self._left: deque[int] = deque()
         self._news = trio.lowlevel.ParkingLot()
 
     def hear(self, line: str) -> None:
-        word, _, number = line.partition(" ")
+        word, *said = line.split(" ")
+        numbers = [int(number) for number in said]
         match word:
             case "port":
-                self.port = int(number)
+                self.port = numbers[0]
             case "seen":
-                self._seen.append(int(number))
+                self._seen.append(numbers[0])
             case "left":
-                self._left.append(int(number))
+                self._left.append(numbers[0])
+            case "turn":
+                self.turns[numbers[0]] = Clocked(*numbers[1:])
+            case _:
+                raise ValueError(f"no model of the bench says {line!r}")
         self._news.unpark_all()
 
     def forget(self) -> None:
@@ -74,6 +92,12 @@ class Told:
     async def next_left(self) -> int:
         """Return when a client left a held answer next."""
         return await self._next(self._left)
+
+    async def wait_turns(self, numbers: Iterable[int]) -> None:
+        """Return once all turns of *numbers* were told of."""
+        with trio.fail_after(_TELLS_WITHIN):
+            while not all(number in self.turns for number in numbers):
+                await self._news.park()
 
     async def _next(self, times: deque[int]) -> int:
         with trio.fail_after(_TELLS_WITHIN):
@@ -151,17 +175,20 @@ def execute_body(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_house() -> AsyncGenerator[House]:
-    """Lend a running router; processes and files are gone afterwards, whatever happens."""
+async def open_house(*, model: str = "bench.model") -> AsyncGenerator[House]:
+    """Lend a running router; processes and files are gone afterwards, whatever happens.
+
+    *model*: the module that answers as the model.
+    """
     told = Told()
     with tempfile.TemporaryDirectory(prefix="smista-bench-") as place:
-        async with open_model(told), open_router(Path(place), told.port) as (port, pid):
+        async with open_model(told, model), open_router(Path(place), told.port) as (port, pid):
             yield House(port=port, pid=pid, told=told, token=await _token(port))
 
 
 @asynccontextmanager
-async def open_model(told: Told) -> AsyncGenerator[None]:
-    command = [sys.executable, "-m", "bench.model"]
+async def open_model(told: Told, model: str) -> AsyncGenerator[None]:
+    command = [sys.executable, "-m", model]
     async with open_process(
         command, channel="stdout", heard=told.hear, up_at="port", env=environment()
     ):

@@ -56,6 +56,13 @@ class Answer:
                 return time_of
         raise ValueError(f"no {mark!r} in {self.raw[:300]!r}")
 
+    def first_with(self, mark: bytes) -> int:
+        """Return when the first piece with *mark* in it came. Raises ValueError if none did."""
+        for time_of, piece in zip(self.times, self.pieces, strict=True):
+            if mark in piece:
+                return time_of
+        raise ValueError(f"no {mark!r} in {self.raw[:300]!r}")
+
 
 class Line:
     """Owns one connection; asks one thing at a time."""

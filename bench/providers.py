@@ -33,7 +33,7 @@ from smista.providers.wire import Caps, Dialect
 DELTAS: Final = 4000
 ROUNDS: Final = 5
 CALLS: Final = 1000
-BREAKS: Final = 30
+BREAKS: Final = 200
 STREAM_BYTES: Final = 100 * 1024 * 1024
 _PIECE: Final = 16 * 1024
 _CAPS: Final = Caps(answer_bytes=4 * STREAM_BYTES)
@@ -69,8 +69,14 @@ async def measure() -> list[Figure]:
     """Return the figures of the wires, then those of whole calls over a real socket."""
     figures = [_decoding(name, create(), wire) for name, create, wire in _WIRES]
     figures.append(_memory())
-    async with _open_demo(parse_script(_SCRIPT)) as (provider, seen, connections):
+    script = parse_script(_SCRIPT)
+    async with _open_demo(script) as (port, seen), _open_openai(port) as provider:
         figures.append(await _cancelling(provider, seen))
+    async with (
+        _open_demo(script) as (port, _),
+        _open_counter(port) as (front, connections),
+        _open_openai(front) as provider,
+    ):
         figures.append(await _reuse(provider, connections))
     return figures
 
@@ -127,15 +133,34 @@ def _resident() -> float:
 
 
 @asynccontextmanager
-async def _open_demo(
-    script: Script,
-) -> AsyncGenerator[tuple[Provider, list[Seen], Callable[[], int]]]:
-    """Yield OpenAI's provider on a demo model, what came in there, and the connections made."""
+async def _open_demo(script: Script) -> AsyncGenerator[tuple[int, list[Seen]]]:
+    """Yield the port of a demo model, and the list of what comes in there."""
     seen: list[Seen] = []
-    peers: set[str] = set()
+    async with trio.open_nursery() as nursery:
+        port = await nursery.start(partial(serve_demo_model, script=script, seen=seen.append))
+        yield port, seen
+        nursery.cancel_scope.cancel()
 
-    async def relay(port: int, stream: trio.SocketStream) -> None:
-        peers.add(str(stream.socket.getpeername()))
+
+@asynccontextmanager
+async def _open_openai(port: int) -> AsyncGenerator[Provider]:
+    """Yield OpenAI's provider, which asks whoever listens on *port*."""
+    url = f"http://127.0.0.1:{port}/v1"
+    async with open_registry([], endpoints=Endpoints(openai=url)) as registry:
+        provider = registry.provider("openai")
+        if provider is None:
+            raise RuntimeError("the registry has lost OpenAI")
+        yield provider
+
+
+@asynccontextmanager
+async def _open_counter(port: int) -> AsyncGenerator[tuple[int, Callable[[], int]]]:
+    """Yield a port that leads to *port*, and how many connections were accepted there."""
+    accepted = 0
+
+    async def relay(stream: trio.SocketStream) -> None:
+        nonlocal accepted
+        accepted += 1
         async with (
             stream,
             await trio.open_tcp_stream("127.0.0.1", port) as model,
@@ -145,16 +170,9 @@ async def _open_demo(
             ways.start_soon(_copy, model, stream, ways.cancel_scope)
 
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_demo_model, script=script, seen=seen.append)
-        port = await nursery.start(serve)
-        relays = partial(trio.serve_tcp, partial(relay, port), 0, host="127.0.0.1")
+        relays = partial(trio.serve_tcp, relay, 0, host="127.0.0.1")
         listeners: list[trio.SocketListener] = await nursery.start(relays)
-        url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/v1"
-        async with open_registry([], endpoints=Endpoints(openai=url)) as registry:
-            provider = registry.provider("openai")
-            if provider is None:
-                raise RuntimeError("the registry has lost OpenAI")
-            yield provider, seen, lambda: len(peers)
+        yield listeners[0].socket.getsockname()[1], lambda: accepted
         nursery.cancel_scope.cancel()
 
 
@@ -170,13 +188,12 @@ async def _copy(
 
 
 async def _reuse(provider: Provider, connections: Callable[[], int]) -> Figure:
-    before = connections()
     for _ in range(CALLS):
         async with provider.open_stream(_PROMPT, key=SecretStr("k")) as stream:
             async for _event in stream:
                 pass
-    made = connections() - before
-    return Figure(name=f"connections for {CALLS:,} calls", samples=[made], unit="", at_most=2)
+    name = f"connections for {CALLS:,} calls"
+    return Figure(name=name, samples=[connections()], unit="", at_most=2)
 
 
 async def _cancelling(provider: Provider, seen: list[Seen]) -> Figure:
@@ -193,4 +210,4 @@ async def _cancelling(provider: Provider, seen: list[Seen]) -> Figure:
             begun = time.perf_counter()
         await seen[-1].left.wait()
         waits.append((time.perf_counter() - begun) * 1000)
-    return Figure(name="leaving an answer to model knows", samples=waits, at_most=5)
+    return Figure(name="leaving an answer to model knows", samples=waits, p99_at_most=5)

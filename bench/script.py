@@ -7,16 +7,24 @@ from smista.demo.script import Script
 DELTAS: Final = 20
 FLOOD: Final = 3_000
 TRICKLE: Final = 1_200
+COUNTED: Final = 150
 
 _SENTENCE: Final = "each of these deltas carries about as many letters as a model sends at once. "
 
 
 def bench_script() -> Script:
-    """Return the script: a plain answer, and one that floods, trickles (10 deltas/s) or holds."""
+    """Return the script: a plain answer, and one that floods, trickles, counts or holds.
+
+    The two in the middle say ten deltas a second.
+    """
     trickle: list[dict[str, Any]] = [{"text": "drop "}, {"pause_ms": 100}] * TRICKLE
+    count: list[dict[str, Any]] = []
+    for number in range(COUNTED):
+        count += [{"text": f"{number} "}, {"pause_ms": 100}]
     rules = [
         _rule("hold", [{"text": "I begin"}, {"hold": True}]),
         _rule("trickle", trickle),
+        _rule("count", count),
         _rule("flood", [{"text": "word " * FLOOD, "words": 1}]),
         {"name": "plain", "say": [{"text": _SENTENCE * 4, "deltas": DELTAS}]},
     ]

@@ -45,7 +45,9 @@ class Unit:
     touched: datetime | None = None
 
 
-@lru_cache(maxsize=4096)
+# Few, on purpose: a kept key holds the megabyte of memory that was filled around it, and a crowd
+# of sessions that went to sleep would leave as many of them as there are keys.
+@lru_cache(maxsize=256)
 def key(text: str) -> UUID | str:
     """Return the key that *text* names: a UUID where it is one."""
     try:
