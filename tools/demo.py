@@ -59,6 +59,8 @@ file_write = "ask"
 BEFORE: Final = "Helo, world!\n"
 AFTER: Final = "Hello, world!\n"
 QUESTION: Final = "[y/N] "
+WAITS: Final = re.compile(r"\[y/N\] (\(.*\) )?\Z")
+"""A question that has been put whole; what else can be answered stands in brackets after it."""
 CHANGE: Final = ("-Helo, world!", "+Hello, world!")
 TRACED: Final = (
     "edit: keyword 'fix'",
@@ -273,7 +275,7 @@ def _converse(terminal: int) -> str:
         new = decode(piece).replace("\r\n", "\n")
         raw += new
         print(new if sys.stdout.isatty() else COLOUR.sub("", new), end="", flush=True)
-        if not answered and raw.endswith(QUESTION):
+        if not answered and WAITS.search(raw):
             if not all(line in raw for line in CHANGE):
                 raise DemoFailed("we were asked before the change was shown")
             os.write(terminal, b"y\n")

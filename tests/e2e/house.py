@@ -6,6 +6,7 @@ Everything that is waited for says so itself: a line, a pipe, an exit. Nothing p
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -267,7 +268,7 @@ def _converse(terminal: int, answer: str) -> str:
         if not piece:
             return screen.decode().replace("\r\n", "\n")
         screen += piece
-        if not answered and screen.endswith(b"[y/N] "):
+        if not answered and re.search(rb"\[y/N\] (\(.*\) )?\Z", screen):
             os.write(terminal, f"{answer}\n".encode())
             answered = True
     raise AssertionError(f"still waiting; the screen says {screen!r}")
