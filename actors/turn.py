@@ -371,12 +371,13 @@ class Turn:
     async def _await_tools(self, pending: tuple[PendingCall, ...]) -> Outcome:
         state = self._draft.state
         requests = [tool_request(state.calls[p.call_id], p) for p in pending]
-        for request in requests:
-            self.stream.put(ToolCallRequested(request))
         data = {"tool_requests": [r.body() for r in requests], "trace_id": trace_id(state)}
         phase = AwaitingTool(pending)
         allowed = allowed_continuations(pause_of(phase))
-        return await self._commit(phase, TurnEnd(Status.AWAITING_TOOL, data, allowed))
+        outcome = await self._commit(phase, TurnEnd(Status.AWAITING_TOOL, data, allowed))
+        for request in requests:
+            self.stream.put(ToolCallRequested(request))
+        return outcome
 
     async def _await_approval(self, gate: Gate) -> Outcome:
         approval_id = self._draft.new_id("session_approval")
