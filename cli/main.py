@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "credentials": "cli.commands.credentials",
     "apikey": "cli.commands.apikey",
     "demo-model": "cli.commands.demo_model",
+    "run": "cli.commands.prompt",
     PROMPT: "cli.commands.prompt",
 }
 """Command → the module it lives in, which is imported when the command is called."""
@@ -86,13 +87,18 @@ async def cli(
     """Route work to models by your own rules.
 
     Without a command, the words are a prompt: smista "review @src/main.py"
+    The same in full: smista run "review @src/main.py"
 
     \b
     A prompt takes these options:
       --json                  Print the last turn as JSON on stdout.
       --model PROVIDER/MODEL  Use this model, whatever the rules say.
       --intent INTENT         Take this intent, whatever the rules find.
+      --file PATH             Send this file along, like @PATH.
+      --session ID            Go on in this session.
+      --continue              Go on in this project's newest session.
       --yes                   Approve file writes inside the project.
+      --deny-tools            Let the model use no tool at all.
       --no-stream             Print the answer when it is complete.
     """
     from cli.logs import configure

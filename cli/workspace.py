@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from cli.failures import BadUsage
 from cli.files import Unusable, decode, read_file
 from cli.git import read_branch, read_diff
 from cli.surroundings import Surroundings
@@ -73,10 +74,13 @@ def relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
-async def collect(prompt: str, here: Surroundings) -> Collected:
-    """Gather what *prompt* refers to and what always goes along."""
+async def collect(prompt: str, here: Surroundings, *, files: tuple[Path, ...] = ()) -> Collected:
+    """Gather what *prompt* refers to, the *files* named beside it, and what always goes along.
+
+    Raises BadUsage for one of *files* that cannot be sent.
+    """
     notices: list[str] = []
-    files = list(_attach(prompt, here, notices))
+    attached = list(_attach(prompt, files, here, notices))
     if missed := unmatched(prompt, here.start):
         more = f" and {len(missed) - _MISSED} more" if len(missed) > _MISSED else ""
         names = ", ".join(f"@{name}" for name in missed[:_MISSED])
@@ -87,27 +91,39 @@ async def collect(prompt: str, here: Surroundings) -> Collected:
         root=str(here.root),
         git_branch=read_branch(here.root),
         git_diff=diff,
-        referenced_paths=tuple(file.path for file in files),
+        referenced_paths=tuple(file.path for file in attached),
     )
-    attachments = Attachments(files=tuple(files), instructions=tuple(instructions))
+    attachments = Attachments(files=tuple(attached), instructions=tuple(instructions))
     return Collected(workspace=workspace, attachments=attachments, notices=tuple(notices))
 
 
-def _attach(prompt: str, here: Surroundings, notices: list[str]) -> Iterator[ContextFile]:
-    for path in referenced(prompt, here.start):
-        given = relative(path, here.root)
+def _attach(
+    prompt: str, files: tuple[Path, ...], here: Surroundings, notices: list[str]
+) -> Iterator[ContextFile]:
+    named = dict.fromkeys(Path(os.path.normpath(here.start / file)) for file in files)
+    for path in named:
         try:
-            content, real = read_text(path, here)
+            yield _file(path, here)
         except Unusable as fault:
-            notices.append(f"not attached: {given} ({fault})")
-            continue
-        yield ContextFile(
-            path=given,
-            content=content,
-            content_hash=f"sha256:{sha256(content.encode()).hexdigest()}",
-            required=True,
-            paths=tuple(dict.fromkeys((given, relative(real, here.root.resolve())))),
-        )
+            raise BadUsage(f"--file {path}: {fault}") from fault
+    for path in referenced(prompt, here.start):
+        try:
+            if path not in named:
+                yield _file(path, here)
+        except Unusable as fault:
+            notices.append(f"not attached: {relative(path, here.root)} ({fault})")
+
+
+def _file(path: Path, here: Surroundings) -> ContextFile:
+    given = relative(path, here.root)
+    content, real = read_text(path, here)
+    return ContextFile(
+        path=given,
+        content=content,
+        content_hash=f"sha256:{sha256(content.encode()).hexdigest()}",
+        required=True,
+        paths=tuple(dict.fromkeys((given, relative(real, here.root.resolve())))),
+    )
 
 
 def _instructions(here: Surroundings, notices: list[str]) -> Iterator[Instruction]:

@@ -1,13 +1,11 @@
 """`smista "…"`: one prompt, one session, the answer on stdout and all else on stderr."""
 
 import json
-import os
-import sys
-from functools import partial
-from typing import Final, TextIO, cast
+from copy import copy
+from pathlib import Path
+from typing import Final
 
 import asyncclick as click
-import trio
 
 from cli.approvals import open_terminal
 from cli.arguments import PROMPT
@@ -15,18 +13,24 @@ from cli.configuration import configured
 from cli.connection import open_router, secret_names
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
+from cli.prompts import whole_prompt
+from cli.sessions import newest_session
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
 from smista.core.errors import SmistaError
 from smista.core.events import Status, TurnEnd
-from smista.core.intents import TaskIntent
+from smista.core.intents import Mode, TaskIntent
 from smista.core.model_ref import ModelRef
 from smista.core.request import ExecuteRequest, TaskInput
+from smista.core.tools import TOOLS
 from smista.local.config_files import ConfigFile
+from smista.local.config_overrides import Override, override
+from smista.sdk.client import Client
 from smista.sdk.run import drive
 
 MAX_TITLE: Final = 80
+_PERMISSIONS: Final = frozenset(tool.permission for tool in TOOLS)
 
 
 @click.command(PROMPT, hidden=True)
@@ -34,6 +38,16 @@ MAX_TITLE: Final = 80
 @click.option("--json", "as_json", is_flag=True, help="Print the last turn as JSON on stdout.")
 @click.option("--model", metavar="PROVIDER/MODEL", help="Use this model, whatever the rules say.")
 @click.option("--intent", type=click.Choice([str(intent) for intent in TaskIntent]))
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Send this file along, like @PATH; may be given more than once.",
+)
+@click.option("--session", "session_id", metavar="ID", help="Go on in this session.")
+@click.option("--continue", "go_on", is_flag=True, help="Go on in this project's newest session.")
+@click.option("--deny-tools", is_flag=True, help="Let the model use no tool at all.")
 @click.option("--yes", is_flag=True, help="Approve file writes inside the project.")
 @click.option("--no-stream", is_flag=True, help="Print the answer when it is complete.")
 @click.pass_obj
@@ -43,14 +57,24 @@ async def run_prompt(
     as_json: bool,
     model: str | None,
     intent: str | None,
+    files: tuple[Path, ...],
+    session_id: str | None,
+    go_on: bool,
+    deny_tools: bool,
     yes: bool,
     no_stream: bool,
 ) -> int:
-    """Run one prompt and leave with the outcome."""
-    prompt = _whole_prompt(words, await _piped())
-    override = _model(model)
+    """Run one prompt: the words, with what is piped in after them."""
+    if yes and deny_tools:
+        raise BadUsage("--yes and --deny-tools exclude each other")
+    if session_id is not None and go_on:
+        raise BadUsage("--session and --continue exclude each other")
+    prompt = await whole_prompt(words)
+    named_model = _model(model)
     config = (await configured(here)).merged
-    collected = await collect(prompt, here)
+    if deny_tools:
+        config = override(config, Override(permissions=dict.fromkeys(_PERMISSIONS, Mode.DENY)))
+    collected = await collect(prompt, here, files=files)
     host = TerminalHost(
         here,
         config.tools,
@@ -62,41 +86,31 @@ async def run_prompt(
     )
     for notice in (*collected.notices, *_attached(collected)):
         host.say(visible_line(notice))
-    async with open_router(here, config, override=override) as client:
-        session = await client.create_session(_title(prompt), scope=str(here.root))
-        request = _request(prompt, config, collected, override, intent)
-        turn = await drive(client, session.id, request, host, stream=not no_stream)
-    host.say(f"session {visible_line(session.id)}")
+    async with open_router(here, config, override=named_model) as client:
+        session = session_id or await _session(client, here, prompt, host, go_on=go_on)
+        request = _request(prompt, config, collected, named_model, intent)
+        try:
+            turn = await drive(client, session, request, host, stream=not no_stream)
+        finally:
+            host.end_line()
+    host.say(f"session {visible_line(session)}")
     _print(turn, as_json=as_json, no_stream=no_stream)
     return _exit_code(turn, host)
 
 
-def _whole_prompt(words: tuple[str, ...], piped: str) -> str:
-    prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
-    if not prompt:
-        raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
-    if any("\ud800" <= char <= "\udfff" for char in prompt):
-        raise BadUsage("the prompt is not valid text in the encoding of this terminal")
-    return prompt
+run = copy(run_prompt)
+"""The same under the name that a person types."""
+run.hidden = False
 
 
-async def _piped() -> str:
-    stdin = cast("TextIO | None", sys.stdin)  # None where a service was given none
-    if stdin is None or stdin.isatty():
-        return ""
-    # A pipe that never ends must not keep us from leaving.
-    read = partial(_read_all, stdin.fileno())
-    try:
-        return (await trio.to_thread.run_sync(read, abandon_on_cancel=True)).decode()
-    except UnicodeDecodeError as error:
-        raise BadUsage("what was piped in is not UTF-8 text") from error
-
-
-def _read_all(descriptor: int) -> bytes:
-    pieces: list[bytes] = []
-    while piece := os.read(descriptor, 65_536):
-        pieces.append(piece)
-    return b"".join(pieces)
+async def _session(
+    client: Client, here: Surroundings, prompt: str, host: TerminalHost, *, go_on: bool
+) -> str:
+    if not go_on:
+        return (await client.create_session(_title(prompt), scope=str(here.root))).id
+    newest = await newest_session(client, here)
+    host.say(f"going on in: {visible_line(newest.title or 'a session without a title')}")
+    return newest.id
 
 
 def _model(text: str | None) -> ModelRef | None:
@@ -123,12 +137,12 @@ def _request(
     prompt: str,
     config: ConfigFile,
     collected: Collected,
-    override: ModelRef | None,
+    named_model: ModelRef | None,
     intent: str | None,
 ) -> ExecuteRequest:
     command = None if intent is None else TaskIntent(intent)
     return ExecuteRequest(
-        input=TaskInput(text=prompt, command=command, explicit_model=override),
+        input=TaskInput(text=prompt, command=command, explicit_model=named_model),
         workspace=collected.workspace,
         policy=config.policy(),
         local_preferences=config.local_preferences.travelling(),

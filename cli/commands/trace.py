@@ -6,8 +6,8 @@ import asyncclick as click
 
 from cli.configuration import configured
 from cli.connection import open_router
-from cli.failures import CommandError
 from cli.render import timeline
+from cli.sessions import newest_session
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from smista.sdk.answers import TraceEntry
@@ -24,7 +24,7 @@ async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
     """Show the trace of SESSION, or of this project's newest one."""
     config = (await configured(here)).merged
     async with open_router(here, config) as client:
-        session_id = session or await _newest(client, here)
+        session_id = session or (await newest_session(client, here)).id
         events = await _all_events(client, session_id)
     if as_json:
         for event in events:
@@ -35,14 +35,6 @@ async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
         echo(timeline(events))
     else:
         echo("no events yet", err=True)
-
-
-async def _newest(client: Client, here: Surroundings) -> str:
-    sessions = await client.sessions(scope=str(here.root))
-    for summary in sessions:
-        if not summary.archived:
-            return summary.id
-    raise CommandError(f"there is no session for {here.root} yet")
 
 
 async def _all_events(client: Client, session_id: str) -> list[TraceEntry]:

@@ -16,6 +16,7 @@ from smista.net import create_client
 from tests.sdk.router import (
     CONTINUE,
     EXECUTE,
+    SESSION,
     FakeRouter,
     Reply,
     asks_tool,
@@ -159,6 +160,8 @@ async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
         (["statsu"], "status"),
         (["-l", "loud", "status"], "loud"),
         (["--enforce-keyring", "status"], "keyring"),
+        (["--yes", "--deny-tools", "hello"], "exclude"),
+        (["--continue", "--session", "x", "hello"], "exclude"),
         (["demo-model", "--script", "bad.toml"], "bad.toml"),
         (["demo-model", "--script", "gone.toml"], "gone.toml"),
         (["--model", "nomodel", "hello"], "provider/model"),
@@ -269,6 +272,79 @@ async def test_without_any_stdin_the_words_are_the_prompt(home, router):
     done = await trio.run_process(closed, cwd=home.project, env=home.environ, check=False)
     assert done.returncode == 0
     assert router.to(EXECUTE)[0].body["input"] == {"text": "hello"}
+
+
+async def test_run_is_the_same_in_full(home, router):
+    router.answer("POST", EXECUTE, stream(completed()))
+    assert (await home.run("run", "--intent", "edit", "hello")).returncode == 0
+    assert router.to(EXECUTE)[0].body["input"] == {"text": "hello", "command": "edit"}
+
+
+async def test_a_named_file_goes_along_once(home, router):
+    (home.project / "my file").write_text("x")
+    (home.project / "a.py").write_text("y")
+    router.answer("POST", EXECUTE, stream(completed()))
+    done = await home.run("--file", "my file", "--file", "./a.py", "see @a.py")
+    assert done.returncode == 0
+    files = router.to(EXECUTE)[0].body["attachments"]["files"]
+    assert [(file["path"], file["required"]) for file in files] == [
+        ("my file", True),
+        ("a.py", True),
+    ]
+    assert b"attached: my file, a.py" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["gone", "binary", ".", ".smista/secrets"])
+async def test_a_named_file_that_cannot_go_along_is_wrong_usage(home, router, name):
+    (home.project / "binary").write_bytes(b"\xff")
+    (home.project / ".smista").mkdir()
+    (home.project / ".smista" / "secrets").write_text("router = 'canary'")
+    done = await home.run("--file", name, "hello")
+    assert done.returncode == 2
+    assert name.encode() in done.stderr
+    assert router.to(EXECUTE) == []
+
+
+OLDER = "018f9c3e-0000-7c4d-8e5f-1a2b3c4d5e6f"
+
+
+async def test_a_session_goes_on(home, router):
+    router.answer("POST", EXECUTE.replace(SESSION["id"], OLDER), stream(completed()))
+    done = await home.run("--session", OLDER, "and now?")
+    assert done.returncode == 0
+    assert router.to("/api/v1/sessions") == []
+    assert OLDER.encode() in done.stderr
+
+
+async def test_the_newest_session_of_the_project_goes_on(home, router):
+    archived = {**SESSION, "id": OLDER, "archived": True}
+    router.answer("GET", "/api/v1/sessions", Reply({"sessions": [archived, SESSION]}))
+    router.answer("POST", EXECUTE, stream(completed()))
+    done = await home.run("--continue", "and now?")
+    assert done.returncode == 0
+    (listed,) = router.to("/api/v1/sessions")
+    assert listed.method == "GET"
+    assert "scope=" in listed.query
+    assert b"going on in: t" in done.stderr
+
+
+async def test_without_a_session_there_is_nothing_to_go_on_in(home, router):
+    router.answer("GET", "/api/v1/sessions", Reply({"sessions": []}))
+    done = await home.run("--continue", "and now?")
+    assert done.returncode == 1
+    assert b"no session" in done.stderr
+
+
+async def test_denied_tools_are_denied_to_the_router_and_here(home, router):
+    (home.project / "a").write_text("x")
+    router.answer("POST", EXECUTE, stream(asks_tool("read_file", {"path": "a"}, "allow")))
+    router.answer("POST", CONTINUE, stream(completed()))
+    done = await home.run("--deny-tools", "hello")
+    assert done.returncode == 4
+    permissions = router.to(EXECUTE)[0].body["policy"]["tools"]["permissions"]
+    assert set(permissions.values()) == {"deny"}
+    assert {"file_read", "file_write", "shell", "git", "network", "memory"} <= set(permissions)
+    assert router.to(CONTINUE)[0].body["data"]["results"][0]["is_error"]
 
 
 async def test_json_prints_the_envelope_and_nothing_else(home, router):

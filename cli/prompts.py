@@ -1,0 +1,40 @@
+"""The words of a prompt, from the command line and from a pipe."""
+
+import os
+import sys
+from functools import partial
+from typing import TextIO, cast
+
+import trio
+
+from cli.failures import BadUsage
+
+
+async def whole_prompt(words: tuple[str, ...]) -> str:
+    """Return the words with what is piped in after them. Raises BadUsage."""
+    piped = await _piped()
+    prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
+    if not prompt:
+        raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
+    if any("\ud800" <= char <= "\udfff" for char in prompt):
+        raise BadUsage("the prompt is not valid text in the encoding of this terminal")
+    return prompt
+
+
+async def _piped() -> str:
+    stdin = cast("TextIO | None", sys.stdin)  # None where a service was given none
+    if stdin is None or stdin.isatty():
+        return ""
+    # A pipe that never ends must not keep us from leaving.
+    read = partial(_read_all, stdin.fileno())
+    try:
+        return (await trio.to_thread.run_sync(read, abandon_on_cancel=True)).decode()
+    except UnicodeDecodeError as error:
+        raise BadUsage("what was piped in is not UTF-8 text") from error
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces: list[bytes] = []
+    while piece := os.read(descriptor, 65_536):
+        pieces.append(piece)
+    return b"".join(pieces)
