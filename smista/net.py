@@ -99,6 +99,51 @@ class LazyClient:
         return self._made
 
 
+class DirectClient:
+    """A client for a host of the user's own: httpx's transport, and nothing of its client.
+
+    There are no proxies, redirects, cookies and sign-ins to look after, which takes a third of
+    the time of a short request.
+    """
+
+    def __init__(self, base_url: str, *, timeout: httpx.Timeout = TIMEOUT) -> None:
+        self._extensions = {"timeout": timeout.as_dict()}
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=not is_plain(base_url), trust_env=False, limits=_LIMITS
+        )
+        self._closed = False
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes,
+        headers: Mapping[str, str],
+        extensions: dict[str, Any] | None,
+    ) -> httpx.Request:
+        return httpx.Request(
+            method,
+            url,
+            content=content,
+            headers={"Accept": "*/*", **_HEADERS, **headers},
+            extensions={**self._extensions, **(extensions or {})},
+        )
+
+    async def send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        response = await self._transport.handle_async_request(request)
+        response.request = request
+        if not stream:
+            await response.aread()
+        return response
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await self._transport.aclose()
+
+
 def is_plain(url: str) -> bool:
     """Tell if *url* is http, so that no certificate will ever be looked at."""
     return httpx.URL(url).scheme == "http"

@@ -10,7 +10,7 @@ import trio
 
 from smista.core.errors import InvalidProviderConfiguration
 from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor
-from smista.net import Client, LazyClient, create_client
+from smista.net import Client, DirectClient, LazyClient, create_client
 from smista.ports.provider import Credentials, Provider
 from smista.providers.anthropic import BASE_URL as ANTHROPIC_URL
 from smista.providers.anthropic import Anthropic
@@ -149,7 +149,7 @@ class _Builder:
         self.facts = facts
         self.providers: dict[str, Provider] = {}
         self.sources: list[Source] = []
-        self.clients: list[httpx.AsyncClient | LazyClient] = []
+        self.clients: list[httpx.AsyncClient | DirectClient | LazyClient] = []
         self._endpoints = endpoints
         self._patience = patience
         self._caps = caps
@@ -239,8 +239,8 @@ class _Builder:
         near = descriptor.model_copy(update={"local": True})
         return self._wire(near, dialect, client), source
 
-    def _client(self, url: str, *, local: bool) -> httpx.AsyncClient:
-        client = create_client(url, local=local)
+    def _client(self, url: str, *, local: bool) -> httpx.AsyncClient | DirectClient:
+        client = DirectClient(url) if local else create_client(url, local=False)
         self.clients.append(client)
         return client
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from smista.core.errors import ProviderFailure
 from smista.core.prompt import Prompt
-from smista.net import closing_reads, create_client, create_request
+from smista.net import DirectClient, closing_reads, create_client, create_request
 from smista.ports.provider import Provider
 from smista.providers.registry import CompatInstance, open_registry
 from tests.providers.raw_server import answers, chunked, open_raw_server, sends
@@ -98,6 +98,19 @@ async def test_a_request_carries_its_length_and_its_body():
     assert b"content-length: 5" in first.lower()
     assert b"x-a: 1" in first.lower()
     assert second.endswith(b"\r\n\r\n")
+
+
+async def test_the_direct_client_sends_what_the_other_one_sends():
+    async with open_raw_server(answers(200, b"ok")) as server:
+        direct = DirectClient(server.url)
+        async with create_client(server.url, local=True) as client:
+            for sender in (client, direct):
+                headers = {"X-A": "1"}
+                request = create_request(sender, "POST", server.url, body=b"hi", headers=headers)
+                assert (await sender.send(request, stream=False)).content == b"ok"
+        await direct.aclose()
+    first, second = (set(raw.lower().split(b"\r\n")) for raw in server.requests)
+    assert second == first - {b"connection: keep-alive"}  # which HTTP/1.1 takes for granted
 
 
 async def first_part(client: httpx.AsyncClient, url: str) -> bytes:
