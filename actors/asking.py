@@ -35,13 +35,16 @@ def may_fall_back(error: SmistaError, answer: Answer) -> bool:
 
 
 def may_retry(error: ProviderError, answer: Answer, *, tries: int, parts: Parts) -> bool:
-    """Return whether the same model may be asked again after *tries* calls."""
-    return error.retryable and not answer.heard and tries <= parts.limits.retries
+    """Return whether the same model may be asked again after *tries* calls.
+
+    Not if its provider asks for more patience than the turn has: then another model is next.
+    """
+    patient = (error.retry_after or 0.0) <= parts.durations.retry_after_cap
+    return error.retryable and patient and not answer.heard and tries <= parts.limits.retries
 
 
 async def wait_before_retry(error: ProviderError, *, tries: int, parts: Parts) -> None:
     """Wait with exponential backoff and full jitter, at least as long as the provider asks for."""
     durations = parts.durations
     pause = durations.backoff * 2 ** (tries - 1) * parts.clock.jitter()
-    floor = min(error.retry_after or 0.0, durations.retry_after_cap)
-    await trio.sleep(max(pause, floor))
+    await trio.sleep(max(pause, error.retry_after or 0.0))

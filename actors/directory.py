@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import trio
@@ -117,7 +116,7 @@ class Directory:
         try:
             session = await self._session(user_id, session_id)
             state = await self._load(session)
-            actor = SessionActor(state, self._parts, partial(self._forget, session_id))
+            actor = SessionActor(state, self._parts, self._forget)
             self._awake[session_id] = actor
             self._nursery.start_soon(self._host, actor)
         finally:
@@ -127,8 +126,11 @@ class Directory:
     async def _load(self, session: Session) -> SessionState:
         return await self._parts.journal.load(session, at=self._parts.clock.now())
 
-    def _forget(self, session_id: str) -> None:
-        self._awake.pop(session_id, None)
+    def _forget(self, actor: SessionActor) -> None:
+        # By then the session may be awake again, with an actor that is not the one that ends.
+        session_id = actor.state.session.id
+        if self._awake.get(session_id) is actor:
+            del self._awake[session_id]
 
     async def _host(self, actor: SessionActor) -> None:
         """Run one actor. A fault in it ends here: its run is answered, all others go on."""
@@ -251,4 +253,4 @@ class Directory:
 
 
 def _unknown() -> SessionNotFound:
-    return SessionNotFound("no such session; list yours with GET /api/v1/sessions")
+    return SessionNotFound("no such session; look at the list of yours for its id")

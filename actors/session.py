@@ -45,7 +45,9 @@ class SessionActor:
     called, in the same step, when the actor takes no more messages.
     """
 
-    def __init__(self, state: SessionState, parts: Parts, gone: Callable[[], None]) -> None:
+    def __init__(
+        self, state: SessionState, parts: Parts, gone: Callable[["SessionActor"], None]
+    ) -> None:
         self.state = state
         self._parts = parts
         self._gone = gone
@@ -91,12 +93,12 @@ class SessionActor:
                         self._over = True
                     else:
                         self._handle(said, turns)
-                self._gone()
+                self._gone(self)
                 turns.cancel_scope.cancel(reason="the session sleeps")
         finally:
             self._over = True
             self._freed.unpark_all()
-            self._gone()
+            self._gone(self)
             self._refuse_the_rest()
 
     async def _next(self) -> Envelope | House | None:
@@ -113,6 +115,9 @@ class SessionActor:
             return
         if isinstance(said, TurnEnded):
             self._take_back(said)
+            if self._over:
+                self._lock = Lock.FREE  # whoever waits is answered when the inbox closes
+                return
         told, pause = _told(said), pause_of(self.state.run.phase)
         step = advance(self._lock, pause, told)
         error = refusal(self._lock, pause, told) if step is None else self._wrong(said)

@@ -12,14 +12,22 @@ import trio
 
 from smista.core.events import Event, ReasoningDeltaEvent, TextDeltaEvent, TurnEnd
 
+WAITING_BYTES = 262_144  # characters that may wait for one reader
+
 
 class TurnStream:
     """Owns the events of one turn. *leave* is told when the last reader left before the end."""
 
     def __init__(
-        self, *, limit: int, said_bytes: int, leave: Callable[["TurnStream"], None]
+        self,
+        *,
+        limit: int,
+        said_bytes: int,
+        leave: Callable[["TurnStream"], None],
+        waiting_bytes: int = WAITING_BYTES,
     ) -> None:
         self._limit = limit
+        self._waiting_bytes = waiting_bytes
         self._said_bytes = said_bytes
         self._leave = leave
         self._readers: list[Reader] = []
@@ -45,14 +53,18 @@ class TurnStream:
         self.ended = isinstance(event, TurnEnd)
         if self.tellable:
             self._said.append(event)
-            if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
-                self._said_size += len(event.delta)
+            self._said_size += _size(event)
+            if not self.tellable:
+                self._said.clear()  # too much to tell again, so it need not be kept either
         for reader in self._readers:
             reader.push(event)
 
     @property
     def full(self) -> bool:
-        return any(reader.waiting >= self._limit for reader in self._readers)
+        return any(self._is_full(reader) for reader in self._readers)
+
+    def _is_full(self, reader: "Reader") -> bool:
+        return reader.waiting >= self._limit or reader.waiting_size >= self._waiting_bytes
 
     async def room(self, *, patience: float) -> None:
         """Wait for the readers; one that took nothing for *patience* seconds counts as gone."""
@@ -60,7 +72,7 @@ class TurnStream:
             with trio.move_on_after(patience) as patient:
                 await self._room.park()
             if patient.cancelled_caught:
-                for reader in [r for r in self._readers if r.waiting >= self._limit]:
+                for reader in [r for r in self._readers if self._is_full(r)]:
                     reader.close()
 
     @property
@@ -93,6 +105,7 @@ class Reader:
     def __init__(self, stream: TurnStream, said: list[Event]) -> None:
         self._stream = stream
         self._waiting: deque[Event] = deque(said)
+        self.waiting_size = sum(map(_size, said))
         self._bell = trio.lowlevel.ParkingLot()
         self._over = False
 
@@ -102,6 +115,7 @@ class Reader:
 
     def push(self, event: Event) -> None:
         self._waiting.append(event)
+        self.waiting_size += _size(event)
         self._bell.unpark_all()
 
     def wake(self) -> None:
@@ -116,6 +130,7 @@ class Reader:
         taken = list(self._waiting)
         if taken:
             self._waiting.clear()
+            self.waiting_size = 0
             self._over = self._over or isinstance(taken[-1], TurnEnd)
             self._stream.took()
         return taken
@@ -129,8 +144,14 @@ class Reader:
     def close(self) -> None:
         """Leave. Before the turn's end this may start the turn's grace period."""
         self._over = True
+        self._waiting.clear()
         self._bell.unpark_all()
         self._stream.drop(self)
+
+
+def _size(event: Event) -> int:
+    """Return about how many bytes *event* holds; all but the deltas are small or come once."""
+    return len(event.delta) if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent) else 0
 
 
 def _joined(events: list[Event]) -> list[Event]:

@@ -8,10 +8,12 @@ from actors.parts import Durations, Limits
 from actors.turn_stream import TurnStream
 from smista.core.errors import (
     InvalidRequest,
+    ProviderRateLimited,
     RouterBusy,
     SessionNotFound,
     ShuttingDown,
     SmistaError,
+    StorageUnavailable,
     Superseded,
 )
 from smista.core.events import ReasoningDeltaEvent, Status, TextDeltaEvent
@@ -342,3 +344,64 @@ async def test_a_task_stopped_before_its_route_was_known_leaves_its_prompt_in_th
         assert (await outcome(reader)).status is Status.IDLE
         (event,) = await house.trace()
         assert (event.event_type, event.payload["role"]) == (EventType.MESSAGE, "user")
+
+
+class Flaky(MemoryJournal):
+    """A store that fails one write."""
+
+    failing = 1
+
+    async def record_turn(self, record):
+        if self.failing:
+            self.failing -= 1
+            raise StorageUnavailable("one failed write")
+        await super().record_turn(record)
+
+
+async def test_a_write_that_failed_while_input_waited_is_told_and_nothing_is_served_on_it():
+    stall, script = stalled("one ")
+    provider = ScriptedProvider(script, said("fine"))
+    async with open_house(provider, journal=Flaky()) as house:
+        first = await house.execute("first")
+        await stall.reached.wait()
+        second = await house.inject("second")
+        assert (await outcome(first)).error.code == "storage_error"
+        assert (await outcome(second)).error.code == "storage_error"
+        await wait_all_tasks_blocked()
+        assert house.directory.awake == 0
+        assert (await outcome(await house.execute("third"))).status is Status.COMPLETED
+        assert house.directory.awake == 1
+    assert len(provider.prompts) == 2
+
+
+async def test_large_deltas_that_nobody_reads_do_not_pile_up():
+    texts = ["x" * 50_000] * 100
+    stall = Stall()
+    provider = ScriptedProvider([*(TextDelta(text=t) for t in texts), stall])
+    async with open_house(provider) as house:
+        reader = await house.execute()
+        await wait_all_tasks_blocked()
+        assert sum(len(e.delta) for e in reader.ready()) < 350_000
+        heard = 350_000
+        while not stall.reached.is_set():
+            heard += sum(len(e.delta) for e in await reader.wait_events())
+            await wait_all_tasks_blocked()
+        await house.stop()
+
+
+async def test_a_provider_that_asks_for_too_much_patience_is_passed_over_at_once(autojump_clock):
+    busy = ProviderRateLimited("slow down", retry_after=1e9)
+    provider = ScriptedProvider([busy])
+    async with open_house(provider) as house:
+        began = trio.current_time()
+        end = await outcome(await house.execute())
+        assert end.error.code == "fallback_exhausted"
+        assert trio.current_time() - began < 1
+
+
+async def test_a_provider_that_asks_for_some_patience_gets_it(autojump_clock):
+    busy = ProviderRateLimited("slow down", retry_after=7)
+    async with open_house(ScriptedProvider([busy], said("now"))) as house:
+        began = trio.current_time()
+        assert (await outcome(await house.execute())).status is Status.COMPLETED
+        assert trio.current_time() - began >= 7
