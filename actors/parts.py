@@ -10,7 +10,9 @@ from smista.core.ids import new_uuid7
 from smista.ports.journal import Journal
 from smista.ports.provider import Providers
 
-CLIENT_TOOLS = frozenset({"read_file", "write_file", "edit_file", "shell"})
+CLIENT_TOOLS = frozenset(
+    {"read_file", "write_file", "edit_file", "shell", "list_files", "search_files"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from smista.core.events import Event, ToolRequest
 from smista.core.intents import Mode
 from smista.core.messages import ApprovalDecision, Decision, ToolResultEntry
 from smista.core.policy import ToolsConfig
+from smista.core.privacy import Guard
 from smista.sdk.run import Approval
 
 NOBODY = "refused: it needs an answer, and there is no terminal to ask at"
@@ -40,6 +41,7 @@ class TerminalHost:
         quiet: bool = False,
         hidden: frozenset[str] = frozenset(),
         sizes: Mapping[str, int] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._here = here
         self._tools = tools
@@ -48,6 +50,7 @@ class TerminalHost:
         self._quiet = quiet
         self._hidden = hidden
         self._sizes: dict[str, int] = dict(sizes or {})
+        self._guard = guard
         self._granted = False
         self._midline = False
         self.refused_last = False
@@ -98,7 +101,8 @@ class TerminalHost:
             return await self._cannot(request, fault)
 
     async def _run_inside(self, request: ToolRequest) -> ToolResultEntry:
-        prepared = await trio.to_thread.run_sync(prepare, request, self._here)
+        look = partial(prepare, request, self._here, guard=self._guard)
+        prepared = await trio.to_thread.run_sync(look)
         if mode_of(request, prepared, self._tools) is not Mode.ALLOW:
             return await self._run_if_approved(request, prepared)
         self.say(f"→ {visible_line(prepared.title)} {visible_line(prepared.shown)[:200]}")
@@ -109,7 +113,7 @@ class TerminalHost:
         answer = await self._ask(question_beyond(request))
         if not answer.approved:
             return self._refuse(request, self._why(answer))
-        look = partial(prepare, request, self._here, agreed=True)
+        look = partial(prepare, request, self._here, agreed=True, guard=self._guard)
         try:
             prepared = await trio.to_thread.run_sync(look)
         except Unusable as fault:
@@ -153,7 +157,7 @@ class TerminalHost:
             content=outcome.content,
             is_error=outcome.is_error,
             decision=decision,
-            paths=prepared.paths,
+            paths=prepared.paths if outcome.paths is None else outcome.paths,
         )
 
     def _refuse(self, request: ToolRequest, why: str) -> ToolResultEntry:

@@ -22,17 +22,23 @@ from cli.files import (
     read_file,
     replace_file,
 )
+from cli.finding import MAX_LIMIT, Scope, check_pattern, list_files, search_files
 from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
 from cli.surroundings import Surroundings
 from cli.workspace import is_ours, relative
 from smista.core.events import ToolRequest
+from smista.core.globs import Globs, compile_globs, problem
+from smista.core.privacy import Guard
 from smista.core.proposals import unified
+from smista.core.tools import LISTING_TOOLS
 
 PERMISSIONS: Final[Mapping[str, str]] = {
     "read_file": "file_read",
     "write_file": "file_write",
     "edit_file": "file_write",
     "shell": "shell",
+    "list_files": "file_read",
+    "search_files": "file_read",
 }
 """Tool → the permission key that governs it. There are no other tools here."""
 
@@ -70,6 +76,14 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """*pattern* None asks for names alone."""
+
+    scope: Scope
+    pattern: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A call as it will be done. *shown* is the whole diff or command.
 
@@ -79,22 +93,31 @@ class Prepared:
 
     title: str
     shown: str
-    action: Reading | Change | Command
+    action: Reading | Change | Command | Looking
     paths: tuple[str, ...] | None = None
     confined: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
+    """*paths* are known only afterwards where a call does not name its files."""
+
     content: str
     is_error: bool = False
+    paths: tuple[str, ...] | None = None
 
 
 class Outside(Exception):
     """A call leads out of the project, and nobody agreed yet to look there."""
 
 
-def prepare(request: ToolRequest, here: Surroundings, *, agreed: bool = False) -> Prepared:
+def prepare(
+    request: ToolRequest,
+    here: Surroundings,
+    *,
+    agreed: bool = False,
+    guard: Guard | None = None,
+) -> Prepared:
     """Return what *request* would do. Blocks on files. Raises Unusable.
 
     Raises Outside, whatever is there and before it is looked at, unless the user *agreed*.
@@ -110,6 +133,8 @@ def prepare(request: ToolRequest, here: Surroundings, *, agreed: bool = False) -
         case "edit_file":
             _know(arguments, "path", "old", "new", "replace_all")
             return _prepare_edit(arguments, _locate(arguments, here, agreed=agreed), here)
+        case "list_files" | "search_files":
+            return _prepare_looking(request, here, agreed=agreed, guard=guard)
         case "shell":
             return _prepare_shell(arguments)
         case _:
@@ -121,6 +146,8 @@ def touched(request: ToolRequest, here: Surroundings) -> tuple[str, ...] | None:
 
     None for one outside the project: where its links lead is nobody's business.
     """
+    if request.name in LISTING_TOOLS:
+        return ()  # a call that was not done has read nothing
     try:
         return _both(*_locate(request.arguments, here, agreed=False), here)
     except (Unusable, Outside):
@@ -139,6 +166,8 @@ async def perform(
         case Command(line=line, seconds=seconds):
             ran = await run_shell(line, here, seconds=seconds, hidden=hidden)
             return Outcome(content=ran.text, is_error=ran.failed)
+        case Looking() as looking:
+            return await _look(looking, here)
     try:
         return Outcome(content=await trio.to_thread.run_sync(work))
     except Unusable as fault:
@@ -182,6 +211,51 @@ def _prepare_edit(arguments: Mapping[str, Any], place: Place, here: Surroundings
     if found > 1 and arguments.get("replace_all") is not True:
         raise Unusable(f"`old` occurs {found} times in {given}; quote more, or set replace_all")
     return _change("edit_file", given, real, before, text.replace(old, new).encode(), here)
+
+
+def _prepare_looking(
+    request: ToolRequest, here: Surroundings, *, agreed: bool, guard: Guard | None
+) -> Prepared:
+    searches = request.name == "search_files"
+    arguments = {name: value for name, value in request.arguments.items() if value is not None}
+    _know(arguments, *(["pattern"] if searches else []), "path", "glob", "limit")
+    pattern = _string(arguments, "pattern") if searches else None
+    if pattern is not None:
+        check_pattern(pattern)
+    given, real = _locate({"path": arguments.get("path", ".")}, here, agreed=agreed)
+    scope = Scope(
+        top=real,
+        root=here.root.resolve(),
+        glob=_glob(arguments),
+        guard=guard,
+        limit=min(_number(arguments, "limit", 1) if "limit" in arguments else 200, MAX_LIMIT),
+    )
+    return Prepared(
+        title=f"{request.name} {given}",
+        shown=" ".join(str(arguments[n]) for n in ("pattern", "glob") if n in arguments),
+        action=Looking(scope=scope, pattern=pattern),
+        confined=_inside(real, here),
+    )
+
+
+def _glob(arguments: Mapping[str, Any]) -> Globs | None:
+    if "glob" not in arguments:
+        return None
+    glob = _string(arguments, "glob")
+    if fault := problem(glob):
+        raise Unusable(f"`glob` cannot be read: {fault}")
+    return compile_globs((glob,))
+
+
+async def _look(looking: Looking, here: Surroundings) -> Outcome:
+    try:
+        if looking.pattern is None:
+            found = await trio.to_thread.run_sync(list_files, looking.scope, here)
+        else:
+            found = await search_files(looking.pattern, looking.scope, here)
+    except Unusable as fault:
+        return Outcome(content=str(fault), is_error=True, paths=())
+    return Outcome(content=found.text, paths=found.paths)
 
 
 def _prepare_shell(arguments: Mapping[str, Any]) -> Prepared:

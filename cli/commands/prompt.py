@@ -22,6 +22,7 @@ from smista.core.errors import SmistaError
 from smista.core.events import Status, TurnEnd
 from smista.core.intents import Mode, TaskIntent
 from smista.core.model_ref import ModelRef
+from smista.core.privacy import guard
 from smista.core.request import ExecuteRequest, TaskInput
 from smista.core.tools import TOOLS
 from smista.local.config_files import ConfigFile
@@ -83,6 +84,7 @@ async def run_prompt(
         quiet=as_json or no_stream,
         hidden=secret_names(config),
         sizes=_sizes(collected),
+        guard=guard(config.policy(), str(here.root)),
     )
     for notice in (*collected.notices, *_attached(collected)):
         host.say(visible_line(notice))
