@@ -285,6 +285,10 @@ class StorageUnavailable(StorageError):
     retryable = True
 
 
+class LeaseLost(StorageUnavailable):
+    """Another router took the session over meanwhile; nothing was written."""
+
+
 def revive(code: str, message: str, details: Mapping[str, Any]) -> SmistaError:
     """Return the error that was once told with *code*; an unknown code is an internal error."""
     kinds: list[type[SmistaError]] = [SmistaError]

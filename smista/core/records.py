@@ -212,7 +212,8 @@ class RunState:
     *turn* counts model calls of the run, *attempt* the committed endings of the present turn.
     *messages*, *events* and *references* count what the session holds (the next position);
     *run_references* is where the present run's references begin. *active* is the lock of a turn
-    being served (remote storage only: with the embedded store its file lock is the lease).
+    being served (remote storage only: with the embedded store its file lock is the lease), the
+    seed's ActiveTurn, and *lease* the number of the last lease there was: it only rises.
     *spent* is what the run's model calls used so far. *barred* is why remote models are out for
     the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and
     *unpriced_agreed* that they agreed to models without a known price. *route* is the one of the
@@ -224,6 +225,7 @@ class RunState:
     attempt: int = 0
     phase: Phase = field(default_factory=Idle)
     active: Mapping[str, Any] | None = None
+    lease: int = 0
     updated_at: datetime | None = None
     messages: int = 0
     events: int = 0
@@ -296,13 +298,15 @@ class TurnRecord:
     Rows with known ids are written over themselves, so the same record may be sent again.
     *first_event* and *first_reference* are the positions of the first of each; the two `_id`s
     name the packed rows. *input*: None leaves the stored one as it is; *drop_input* deletes it,
-    as a run's end does.
+    as a run's end does. *lease*: the number of the lease the turn was served under; if the
+    session's is another by now, nothing is written. The lease ends with the turn.
     """
 
     session_id: str
     user_id: str
     run: RunState
     at: datetime
+    lease: int | None = None
     input: RunInput | None = None
     drop_input: bool = False
     messages: tuple[StoredMessage, ...] = ()

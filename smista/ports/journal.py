@@ -15,6 +15,11 @@ class Journal(Protocol):
     Reads of sessions are scoped to their owner: another user's session reads as None.
     """
 
+    @property
+    def shared(self) -> bool:
+        """Whether other routers may use the store: a run is then served under a lease only."""
+        ...
+
     async def add_user(self, user: User) -> None: ...
 
     async def user(self, user_id: str) -> User | None: ...
@@ -59,7 +64,29 @@ class Journal(Protocol):
         ...
 
     async def record_turn(self, record: TurnRecord) -> None:
-        """Write all of *record* or nothing. Sending the same record again changes nothing."""
+        """Write all of *record* or nothing. Sending the same record again changes nothing.
+
+        Raises LeaseLost if the session has had a lease after the record's own.
+        """
+        ...
+
+    async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
+        """Take the lease of the session's run for *router*; return its number.
+
+        The number is one more than that of the lease before, whoever had it. None: another router
+        holds a lease that has not expired, or the session is gone.
+        """
+        ...
+
+    async def renew_lease(self, session_id: str, number: int, *, seconds: float) -> bool:
+        """Let lease *number* last *seconds* from now, unless it was released.
+
+        False: there has been another one since, or the session is gone.
+        """
+        ...
+
+    async def release_lease(self, session_id: str, number: int) -> None:
+        """Give lease *number* back, if it is still the session's."""
         ...
 
     async def trace(
@@ -72,10 +99,10 @@ class Journal(Protocol):
         """Return the session's cost events summed by provider, model and task type."""
         ...
 
-    async def unlock(self) -> int:
+    async def unlock(self, *, router: str = "") -> int:
         """Clear every lock that no living router can hold; return how many there were.
 
-        A store that other routers may use keeps all of them.
+        In a shared store those are the leases of *router*, which is just starting, and the expired.
         """
         ...
 

@@ -21,7 +21,7 @@ import outcome
 import trio
 from pydantic import SecretStr
 
-from smista.core.errors import StorageError, StorageUnavailable
+from smista.core.errors import LeaseLost, StorageError, StorageUnavailable
 from smista.storage import codec
 
 _log = logging.getLogger("smista.storage")
@@ -30,6 +30,8 @@ _HTTP_CLIENTS: Final = ("aiohttp", "requests")
 _REMOTE_TIMEOUT: Final = 30.0
 _NOT_THE_CAUSE: Final = ("not executed due to a failed transaction", "Cannot COMMIT")
 _ALREADY: Final = ("already exists", "already contains")
+LEASE_LOST: Final = "another router took the lease"
+"""What a transaction throws whose lease is not the session's any more."""
 _LOG_FAULTS: Final = ("Log error", "IO error", "I/O error")
 
 T = TypeVar("T")
@@ -302,6 +304,8 @@ def classified(text: str) -> StorageError:
         return LogFailed("the store cannot write its log; is the disk full?")
     if "can be retried" in text:
         return StorageUnavailable("another writer came between; try again")
+    if LEASE_LOST in text:
+        return LeaseLost("another router has taken this session over; send the message again")
     if any(mark in text for mark in _ALREADY):
         return RowExists("a row with this id or key exists already")
     return StorageError(f"the store refused a statement: {text[:200]}")

@@ -1,14 +1,14 @@
 """Journal in memory: the same rows as on SurrealDB, kept in a dict. Gone when the process ends."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import trio
 
-from smista.core.errors import StorageError
+from smista.core.errors import LeaseLost, StorageError
 from smista.core.gates import DISCLOSURE
 from smista.core.model_ref import plain
 from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
@@ -16,18 +16,36 @@ from smista.ports.journal import CostSum
 from smista.storage import rows, states
 from smista.storage.packing import TOKENS, page
 from smista.storage.rows import Row, Unit, ref
-from smista.storage.turns import turn_unit
+from smista.storage.turns import turn_unit, unserved_run_row
 from smista.storage.values import Ref, clean, clean_text
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class MemoryJournal:
     """A journal that forgets; see smista.ports.journal.Journal.
 
     Writes are whole by nature. *rows*: where to keep them, for who wants to look or to go on.
+    *shared*: other journals over the same rows stand for other routers. *now*: the store's clock,
+    by which leases expire.
     """
 
-    def __init__(self, rows: dict[Ref, Row] | None = None) -> None:
+    def __init__(
+        self,
+        rows: dict[Ref, Row] | None = None,
+        *,
+        shared: bool = False,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
         self._rows: dict[Ref, Row] = {} if rows is None else rows
+        self._shared = shared
+        self._now = now
+
+    @property
+    def shared(self) -> bool:
+        return self._shared
 
     async def add_user(self, user: User) -> None:
         await self._put(rows.user_row(user))
@@ -139,8 +157,41 @@ class MemoryJournal:
         unit = turn_unit(record)
         session = ref("session", record.session_id)
         self._demand(session)
+        if unit.lease is not None and self._lease(record.session_id) != unit.lease:
+            raise LeaseLost("another router has taken this session over; send the message again")
         self._apply(unit)
         self._change(session, updated_at=record.at)
+
+    async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
+        await trio.lowlevel.checkpoint()
+        if ref("session", session.id) not in self._rows:
+            return None
+        fresh = unserved_run_row(session)
+        active = self._rows.setdefault(fresh["id"], fresh).get("active")
+        if active is not None and not self._takeable(active, router):
+            return None
+        number, now = (self._lease(session.id) or 0) + 1, self._now()
+        until = now + timedelta(seconds=seconds)
+        lease = {"router": clean_text(router), "number": number, "until": until}
+        self._change(fresh["id"], lease=number, active={"started_at": now, "lease": lease})
+        return number
+
+    async def renew_lease(self, session_id: str, number: int, *, seconds: float) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self._lease(session_id) != number:
+            return False
+        address = ref("session_run_state", session_id)
+        active = self._rows[address].get("active")
+        if active is not None:
+            until = self._now() + timedelta(seconds=seconds)
+            lease = {**active["lease"], "until": until}
+            self._change(address, active={**active, "lease": lease})
+        return True
+
+    async def release_lease(self, session_id: str, number: int) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._lease(session_id) == number:
+            self._change(ref("session_run_state", session_id), active=None)
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
@@ -162,9 +213,13 @@ class MemoryJournal:
                 groups.setdefault(group, []).append(row)
         return tuple(_cost_sum(*group, found) for group, found in sorted(groups.items()))
 
-    async def unlock(self) -> int:
+    async def unlock(self, *, router: str = "") -> int:
         await trio.lowlevel.checkpoint()
-        locked = [row["id"] for row in self._table("session_run_state") if "active" in row]
+        locked = [
+            row["id"]
+            for row in self._table("session_run_state")
+            if "active" in row and (not self._shared or self._takeable(row["active"], router))
+        ]
         for address in locked:
             self._change(address, active=None)
         return len(locked)
@@ -186,6 +241,13 @@ class MemoryJournal:
     def _change(self, address: Ref, **columns: Any) -> None:
         merged = {**self._rows[address], **columns}
         self._rows[address] = {k: v for k, v in merged.items() if v is not None}
+
+    def _lease(self, session_id: str) -> int | None:
+        return self._rows.get(ref("session_run_state", session_id), {}).get("lease")
+
+    def _takeable(self, active: Mapping[str, Any], router: str) -> bool:
+        lease: Mapping[str, Any] = active["lease"]
+        return bool(lease["router"] == clean_text(router) or lease["until"] <= self._now())
 
     def _demand(self, session: Ref) -> None:
         if session not in self._rows:

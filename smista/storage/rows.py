@@ -35,7 +35,8 @@ class Unit:
     *inserts* are new rows by table, merged with those of other units; *puts* are written over what
     is there, in order and after the inserts, so the last one makes the unit exist. *session*, if
     given, must exist and gets *touched* as its `updated_at` just before that last put. *drops* are
-    deleted at the very end: what a half-written unit still needs must not be gone.
+    deleted at the very end: what a half-written unit still needs must not be gone. *lease*, if
+    given, is what the row of that last put must hold as its `lease` before.
     """
 
     inserts: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])
@@ -43,6 +44,7 @@ class Unit:
     drops: Sequence[Ref] = ()
     session: Ref | None = None
     touched: datetime | None = None
+    lease: int | None = None
 
 
 # Few, on purpose: a kept key holds the megabyte of memory that was filled around it, and a crowd

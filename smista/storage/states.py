@@ -263,13 +263,14 @@ def _diff_from(base: Row, content: Row) -> DiffRecord:
 
 
 def _run_from(stored: Row) -> RunState:
-    active, spent = stored.get("active"), stored.get("spent")
+    spent = stored.get("spent")
     return RunState(
         run_id=stored["run_id"],
         turn=stored["turn"],
         attempt=stored["attempt"],
         phase=phase_from_json(json.loads(stored["phase"])),
-        active=None if active is None else json.loads(active),
+        active=stored.get("active"),
+        lease=stored.get("lease", 0),
         updated_at=stored["updated_at"],
         messages=stored["messages"],
         events=stored["events"],

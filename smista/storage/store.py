@@ -45,9 +45,9 @@ class Store:
         """Run statements that write, later; nobody waits, and if they fail only the log tells."""
         self.writer.offer(Statements(text=text, values=values))
 
-    async def change(self, text: str, **values: Any) -> None:
-        """Run statements that write, as one transaction."""
-        await self.writer.write(Statements(text=text, values=values))
+    async def change(self, text: str, **values: Any) -> list[Any]:
+        """Run statements that write, as one transaction; return what they answered, in order."""
+        return await self.writer.write(Statements(text=text, values=values))
 
 
 @asynccontextmanager

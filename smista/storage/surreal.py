@@ -24,7 +24,7 @@ from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
 from smista.storage.schema import KEYED, RANGED, VACUUM
 from smista.storage.store import Store, open_directory_store, open_plain_store
-from smista.storage.turns import turn_unit
+from smista.storage.turns import turn_unit, unserved_run_row
 from smista.storage.vacuum import THRESHOLD
 from smista.storage.values import LAST, Ref, clean, clean_text
 
@@ -89,6 +89,28 @@ IF !(UPDATE $row SET title = $title, archived_at = $archived, updated_at = $upda
 
 _LOCKS: Final = "SELECT VALUE id FROM session_run_state WHERE active != NONE"
 
+# The server's clock alone counts: those of the routers may differ.
+_FREE: Final = "active = NONE OR active.lease.router = $router OR active.lease.until <= time::now()"
+_UNTIL: Final = "time::now() + <duration>$length"
+_TAKE: Final = f"""
+IF (SELECT VALUE id FROM $owner) {{ INSERT IGNORE INTO session_run_state $fresh RETURN NONE }};
+UPDATE $state SET
+    active = {{
+        started_at: time::now(),
+        lease: {{ router: $router, number: (lease ?? 0) + 1, until: {_UNTIL} }}
+    }},
+    lease = (lease ?? 0) + 1
+    WHERE {_FREE} RETURN VALUE lease
+"""
+_RENEW: Final = f"""
+UPDATE $state SET active.lease.until = {_UNTIL}
+    WHERE lease = $number AND active != NONE RETURN NONE;
+SELECT VALUE lease FROM $state
+"""
+_RELEASE: Final = "UPDATE $state SET active = NONE WHERE lease = $number RETURN NONE"
+_RELEASE_ALL: Final = f"""
+UPDATE session_run_state SET active = NONE WHERE active != NONE AND ({_FREE}) RETURN VALUE id
+"""
 
 # The session's own row goes last: until then deleting can be repeated.
 _DELETE: Final = ";".join(
@@ -110,6 +132,10 @@ class SurrealJournal:
     def __init__(self, store: Store, *, alone: bool = True) -> None:
         self._store = store
         self._alone = alone
+
+    @property
+    def shared(self) -> bool:
+        return not self._alone
 
     async def add_user(self, user: User) -> None:
         await self._put(rows.user_row(user))
@@ -210,6 +236,29 @@ class SurrealJournal:
     async def record_turn(self, record: TurnRecord) -> None:
         await self._store.write(turn_unit(record))
 
+    async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
+        fresh = unserved_run_row(session)
+        answers = await self._store.change(
+            _TAKE,
+            owner=ref("session", session.id),
+            state=fresh["id"],
+            fresh=[fresh],
+            router=clean_text(router),
+            length=_length(seconds),
+        )
+        return next(iter(_last_list(answers)), None)
+
+    async def renew_lease(self, session_id: str, number: int, *, seconds: float) -> bool:
+        state = ref("session_run_state", session_id)
+        answers = await self._store.change(
+            _RENEW, state=state, number=number, length=_length(seconds)
+        )
+        return _last_list(answers) == [number]
+
+    async def release_lease(self, session_id: str, number: int) -> None:
+        state = ref("session_run_state", session_id)
+        await self._store.change(_RELEASE, state=state, number=number)
+
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
     ) -> tuple[TraceEvent, ...]:
@@ -224,9 +273,9 @@ class SurrealJournal:
         (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)
         return tuple(sorted((_cost_sum(each) for each in sums), key=_usage_order))
 
-    async def unlock(self) -> int:
-        if not self._alone:
-            return 0
+    async def unlock(self, *, router: str = "") -> int:
+        if self.shared:
+            return len(_last_list(await self._store.change(_RELEASE_ALL, router=router)))
         (locked,) = await self._store.read(_LOCKS)
         text = "UPDATE $locked SET active = NONE RETURN NONE"
         await self._store.change(text, locked=locked)
@@ -238,6 +287,17 @@ class SurrealJournal:
     async def _row(self, address: Ref) -> Row | None:
         (found,) = await self._store.read("SELECT * FROM $row", row=address)
         return found[0] if found else None
+
+
+def _length(seconds: float) -> str:
+    # Cast in the query: the functions that make durations have other names in 3.x.
+    return f"{round(seconds * 1000)}ms"
+
+
+def _last_list(answers: Sequence[Any]) -> list[Any]:
+    """Return the last rows that a transaction answered: some servers answer its frame as well."""
+    found: list[list[Any]] = [each for each in answers if isinstance(each, list)]
+    return found[-1]
 
 
 def _bounds(keys: Set[UUID | str]) -> tuple[Any, Any]:

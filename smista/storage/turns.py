@@ -12,6 +12,8 @@ from smista.core.records import (
     PlanRecord,
     RoutingRecord,
     RunInput,
+    RunState,
+    Session,
     StoredMessage,
     ToolCallRecord,
     TurnRecord,
@@ -60,7 +62,16 @@ def turn_unit(record: TurnRecord) -> Unit:
         drops=[ref(table, record.session_id) for table in INPUT] if record.drop_input else (),
         session=ref("session", record.session_id),
         touched=record.at,
+        lease=record.lease,
     )
+
+
+def unserved_run_row(session: Session) -> Row:
+    """Return the run state of a session that was never served, so that a lease has a place."""
+    record = TurnRecord(
+        session_id=session.id, user_id=session.user_id, run=RunState(), at=session.updated_at
+    )
+    return _run_row(record)
 
 
 def _owner(record: TurnRecord) -> dict[str, Any]:
@@ -215,7 +226,8 @@ def _run_row(record: TurnRecord) -> Row:
         turn=run.turn,
         attempt=run.attempt,
         phase=json_text(phase_to_json(run.phase)),
-        active=None if run.active is None else json_text(run.active),
+        active=run.active,
+        lease=run.lease or None,
         updated_at=run.updated_at or record.at,
         messages=run.messages,
         events=run.events,

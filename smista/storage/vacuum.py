@@ -24,6 +24,8 @@ from smista.storage.values import Key, Ref
 _log = logging.getLogger("smista.storage")
 
 THRESHOLD: Final = 256 * 2**20
+AT_ONCE: Final = 8 * 2**20
+"""Bytes up to which a store that something was deleted from is copied: about a second."""
 PATIENCE: Final = 30.0
 """Seconds that a copy may take: who starts a router waits for it, but not for ever."""
 
@@ -38,9 +40,17 @@ async def due(bridge: Bridge, directory: Path, *, threshold: int) -> bool:
     size = paths.size(directory)
     (marks,) = await bridge.query("SELECT * FROM $mark", {"mark": VACUUM})
     mark: Row = marks[0] if marks else {}
-    large = size > max(threshold, 2 * mark.get("tried", 0))
-    if not mark.get("wanted") and not (large and 2 * await _living(bridge) < size):
+    wanted = bool(mark.get("wanted"))
+    if wanted and size <= AT_ONCE:
+        return _has_space(directory, size)
+    # A start must not take long for little: what is mostly alive stays as it is.
+    large = wanted or size > max(threshold, 2 * mark.get("tried", 0))
+    if not large or 2 * await _living(bridge) >= size:
         return False
+    return _has_space(directory, size)
+
+
+def _has_space(directory: Path, size: int) -> bool:
     if shutil.disk_usage(directory).free < size:
         _log.warning("the store keeps its size of %d bytes: no space for a copy", size)
         return False

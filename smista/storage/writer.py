@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from smista.core.errors import StorageError, StorageUnavailable
-from smista.storage.bridge import LogFailed, RowExists
+from smista.core.errors import LeaseLost, StorageError, StorageUnavailable
+from smista.storage.bridge import LEASE_LOST, LogFailed, RowExists
 from smista.storage.rows import Row, Unit
 
 _log = logging.getLogger("smista.storage")
@@ -39,10 +39,11 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class _Waiting:
-    """Work for the writer; *alone*: nobody waits for its end."""
+    """Work for the writer, and what it answered; *alone*: nobody waits for its end."""
 
     work: Unit | Statements
     done: trio.Event = field(default_factory=trio.Event)
+    answers: list[Any] = field(default_factory=list[Any])
     error: StorageError | None = None
     alone: bool = False
 
@@ -67,8 +68,11 @@ class Writer:
         self.broken = False
         self._carried: _Waiting | None = None
 
-    async def write(self, work: Unit | Statements) -> None:
-        """Return once *work* is durable; a cancelled caller does not take a begun write back."""
+    async def write(self, work: Unit | Statements) -> list[Any]:
+        """Return once *work* is durable, with what statements answered.
+
+        A cancelled caller does not take a begun write back.
+        """
         waiting = _Waiting(work)
         try:
             await self._send.send(waiting)
@@ -78,6 +82,7 @@ class Writer:
         if waiting.error is not None:
             # Neighbours share the cause; each caller gets an error of its own to raise.
             raise type(waiting.error)(waiting.error.message) from waiting.error
+        return waiting.answers
 
     def offer(self, work: Statements) -> None:
         """Take *work* that nobody waits for; without room for it, it is left undone."""
@@ -131,10 +136,10 @@ class Writer:
             return None
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        error = await self._attempt([each.work for each in batch], anew=False)
-        if error is None or len(batch) == 1 or isinstance(error, StorageUnavailable):
+        error = await self._attempt(batch, anew=False)
+        if error is None or len(batch) == 1 or _meets_all(error):
             if isinstance(error, RowExists):
-                error = await self._attempt([batch[0].work], anew=True)
+                error = await self._attempt(batch[:1], anew=True)
             for each in batch:
                 each.end(error)
             return
@@ -145,13 +150,13 @@ class Writer:
                 return
             await self._commit([each])
 
-    async def _attempt(
-        self, works: Sequence[Unit | Statements], *, anew: bool
-    ) -> StorageError | None:
-        """Commit *works* as one; *anew*: rows that are there already are written over."""
+    async def _attempt(self, batch: Sequence[_Waiting], *, anew: bool) -> StorageError | None:
+        """Commit *batch* as one; *anew*: rows that are there already are written over."""
         try:
-            text, values = _transaction(works, anew=anew)
-            await self._engine.query(text, values)
+            text, values = _transaction([each.work for each in batch], anew=anew)
+            answers = await self._engine.query(text, values)
+            if len(batch) == 1:
+                batch[0].answers = answers
         except LogFailed as error:
             self.broken = True
             return error
@@ -191,15 +196,22 @@ class Writer:
         self._receive.close()
 
 
+def _meets_all(error: StorageError) -> bool:
+    """Say if *error* is about the store; else it may be one unit's alone."""
+    return isinstance(error, StorageUnavailable) and not isinstance(error, LeaseLost)
+
+
 def _refuse(batch: Sequence[_Waiting]) -> None:
     for each in batch:
         each.end(StorageUnavailable("the store takes no writes now; try again shortly"))
 
 
 def _transaction(works: Sequence[Unit | Statements], *, anew: bool) -> tuple[str, dict[str, Any]]:
-    """Return query text and values: all inserts, then each unit's rows in order."""
+    """Return query text and values: conditions, all inserts, then each unit's rows in order."""
     script = _Script()
     units = [work for work in works if isinstance(work, Unit)]
+    for unit in units:
+        script.demand_lease(unit)
     if anew:
         for unit in units:
             script.overwrite([row for rows in unit.inserts.values() for row in rows])
@@ -227,6 +239,12 @@ class _Script:
     def add(self, text: str, values: Mapping[str, Any]) -> None:
         self._lines.append(text)
         self.values.update(values)
+
+    def demand_lease(self, unit: Unit) -> None:
+        if unit.lease is not None:
+            where, number = self._bind(unit.puts[-1]["id"]), self._bind(unit.lease)
+            found = f"SELECT VALUE lease FROM ONLY {where}"
+            self._lines.append(f"IF ({found}) != {number} {{ THROW '{LEASE_LOST}' }}")
 
     def insert(self, units: Sequence[Unit]) -> None:
         tables: dict[str, list[Row]] = {}

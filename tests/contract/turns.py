@@ -224,6 +224,18 @@ def _message(draw: st.DrawFn, n: int) -> StoredMessage:
     )
 
 
+active_turns = st.builds(
+    lambda started_at, router, number, until: {
+        "started_at": started_at,
+        "lease": {"router": router, "number": number, "until": until},
+    },
+    times,
+    words,
+    st.integers(1, 9),
+    times,
+)
+
+
 @st.composite
 def _turn(draw: st.DrawFn, session: Session, written: Written) -> TurnRecord:
     said = tuple(
@@ -241,7 +253,7 @@ def _turn(draw: st.DrawFn, session: Session, written: Written) -> TurnRecord:
         turn=draw(st.integers(0, 9)),
         attempt=draw(st.integers(0, 9)),
         phase=draw(phases),
-        active=draw(maybe(json_objects)),
+        active=draw(maybe(active_turns)),
         updated_at=draw(times),
         messages=written.messages,
         events=written.events,

@@ -21,6 +21,10 @@ from smista.storage.surreal import open_surreal
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 USER = User(id=new_uuid7(1, 1), api_key_hash="h", created_at=AT, updated_at=AT)
+ANOTHERS = {
+    "started_at": AT,
+    "lease": {"router": "another", "number": 3, "until": datetime(2999, 1, 1, tzinfo=UTC)},
+}
 STAND_IN = Path(__file__).with_name("stand_in.py")
 
 
@@ -42,10 +46,10 @@ async def test_the_journal_works_over_a_socket() -> None:
         async with open_surreal(f"ws://127.0.0.1:{port}/rpc") as journal:
             await journal.add_user(USER)
             await journal.create_session(session)
-            run = RunState(run_id="r", turn=1, updated_at=AT, active={"router": "another"})
+            run = RunState(run_id="r", turn=1, updated_at=AT, active=ANOTHERS, lease=3)
             record = TurnRecord(session_id=session.id, user_id=USER.id, run=run, at=AT)
             await journal.record_turn(record)
-            assert await journal.unlock() == 0
+            assert await journal.unlock(router="ours") == 0
             assert (await journal.load(session)).run == run
             with pytest.raises(StorageError) as caught:
                 await journal.record_turn(
