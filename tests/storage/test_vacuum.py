@@ -12,7 +12,7 @@ import pytest
 from smista.core.records import AuthToken, Session, User
 from smista.core.secret import Plain
 from smista.ports.journal import Journal
-from smista.storage import paths
+from smista.storage import paths, vacuum
 from smista.storage.bridge import Target
 from smista.storage.store import open_directory_store
 from smista.storage.surreal import SurrealJournal, open_surreal
@@ -109,6 +109,22 @@ async def test_a_large_store_is_copied_only_if_it_is_mostly_dead(tmp_path: Path)
     async with open_surreal(str(tmp_path), vacuum_above=alive) as journal:
         assert paths.size(tmp_path) < dead / 2
         assert await everything(journal) == before
+
+
+async def test_a_store_that_is_large_and_mostly_alive_is_not_copied_for_one_deletion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vacuum, "AT_ONCE", 0)
+    async with open_surreal(str(tmp_path)) as journal:
+        made = await fill(journal)
+        await journal.delete_session((await new_session(journal, 50)).id)
+    log = inode(tmp_path)
+    async with open_surreal(str(tmp_path)) as journal:
+        assert inode(tmp_path) == log
+        for session in made:
+            await journal.delete_session(session.id)
+    async with open_surreal(str(tmp_path)):
+        assert inode(tmp_path) != log
 
 
 def _half_a_copy(store: Path) -> None:
