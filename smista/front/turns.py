@@ -178,8 +178,9 @@ class _Relay:
                 raise error
             case _:
                 await self._open()
-        while await self._write(events):
-            events = reader.ready() or await self._next(reader)
+        # The head goes out with the first event, or with the comment that stands for a silence.
+        while await self._write(events or await self._next(reader)):
+            events = reader.ready()
 
     async def _open(self) -> None:
         headers = list(STREAM_HEADERS)

@@ -196,6 +196,24 @@ async def test_a_silent_stream_is_kept_alive_by_comments_however_long_it_takes()
             assert b"turn_end" in await wire.until(b"0\r\n\r\n")
 
 
+class OpenedReader(FakeReader):
+    """A turn that belongs into a stream long before anything is said."""
+
+    async def wait_opened(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_stream_begins_with_its_first_event_however_early_it_is_open():
+    async with running() as front:
+        front.sessions.reader = reader = OpenedReader()
+        async with front.open_wire(streamed(front)) as wire:
+            await reader.waited.wait()
+            reader.say(DONE)
+            raw = await wire.until(b"0\r\n\r\n")
+    assert raw.count(b"data: ") == 1
+    assert b": keep-alive" not in raw
+
+
 async def test_the_continuations_reach_the_session_as_what_they_are():
     result = {"call_id": "c1", "content": "ok", "decision": "approved"}
     async with running() as front:
