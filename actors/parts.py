@@ -11,7 +11,7 @@ from smista.ports.journal import Journal
 from smista.ports.provider import Providers
 
 CLIENT_TOOLS = frozenset(
-    {"read_file", "write_file", "edit_file", "shell", "list_files", "search_files"}
+    {"read_file", "write_file", "edit_file", "shell", "list_files", "search_files", "git"}
 )
 
 
@@ -27,6 +27,8 @@ class Durations:
     backoff: float = 0.5  # the first wait before asking a provider again
     retry_after_cap: float = 20.0
     catalog: float = 10.0
+    lease: float = 30.0  # a router that says nothing for this long has lost its sessions
+    lease_renewal: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class Clock:
 class Parts:
     """*slots* bounds the turns served at once, *deciders* the threads for large decisions.
 
-    *offered_tools* are those that clients can run.
+    *offered_tools* are those that clients can run. *router* names this one among those that use
+    the same store.
     """
 
     journal: Journal
@@ -76,3 +79,4 @@ class Parts:
     limits: Limits = field(default_factory=Limits)
     deciders: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
     offered_tools: frozenset[str] = CLIENT_TOOLS
+    router: str = ""

@@ -23,7 +23,10 @@ _COMMAND: Final = (
 )
 _SECTION: Final = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]?')
 _RUNS: Final = (
-    re.compile(r"core\.(fsmonitor|hookspath)"),
+    re.compile(r"core\.(fsmonitor|hookspath|sshcommand|gitproxy|alternaterefscommand)"),
+    # Another folder in the place of this one; objects that are fetched when they are missed.
+    re.compile(r"core\.worktree|extensions\.partialclone|remote\..*\.promisor"),
+    re.compile(r"gpg\..*"),
     re.compile(r"filter\..*"),
     re.compile(r"diff\.(.*\.)?(command|textconv|external)"),
     re.compile(r"include(if)?\..*"),

@@ -157,6 +157,7 @@ class TerminalHost:
             content=outcome.content,
             is_error=outcome.is_error,
             decision=decision,
+            restricted=outcome.restricted,
             paths=prepared.paths if outcome.paths is None else outcome.paths,
         )
 

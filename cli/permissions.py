@@ -1,15 +1,17 @@
 """What the client lets a tool call do. The router's word may tighten it, never loosen it. Pure."""
 
+from typing import cast
+
 from cli.tools import PERMISSIONS, Change, Prepared
 from smista.core.events import ToolRequest
+from smista.core.git_calls import git_network
 from smista.core.intents import Mode, stricter
 from smista.core.policy import ToolsConfig
 
 
 def denied(request: ToolRequest, tools: ToolsConfig) -> bool:
     """Return whether the policy rules *request* out, so that nothing is even looked at for it."""
-    keys = (PERMISSIONS[request.name], request.name)
-    return any(tools.permissions.get(key) is Mode.DENY for key in keys)
+    return any(tools.permissions.get(key) is Mode.DENY for key in (*_keys(request), request.name))
 
 
 def mode_of(request: ToolRequest, prepared: Prepared, tools: ToolsConfig) -> Mode:
@@ -17,7 +19,7 @@ def mode_of(request: ToolRequest, prepared: Prepared, tools: ToolsConfig) -> Mod
     configured = tools.permissions
     return stricter(
         Mode(request.requires_approval),
-        Mode(configured.get(PERMISSIONS[request.name], Mode.ASK)),
+        *(Mode(configured.get(key, Mode.ASK)) for key in _keys(request)),
         Mode(configured.get(request.name, Mode.ALLOW)),
         floor_of(request, prepared),
     )
@@ -25,9 +27,19 @@ def mode_of(request: ToolRequest, prepared: Prepared, tools: ToolsConfig) -> Mod
 
 def floor_of(request: ToolRequest, prepared: Prepared) -> Mode:
     """Return the least strict mode that any policy can grant *prepared*."""
-    if request.name == "shell":
-        return Mode.ASK if request.restricted_in_view else Mode.ALLOW
-    return Mode.ALLOW if prepared.confined else Mode.ASK
+    if request.restricted_in_view and (request.name == "shell" or "network" in _keys(request)):
+        return Mode.ASK
+    return Mode.ALLOW if prepared.confined or request.name == "shell" else Mode.ASK
+
+
+def _keys(request: ToolRequest) -> tuple[str, ...]:
+    """Return the permissions that *request* needs; git that talks to others needs two."""
+    own = PERMISSIONS[request.name]
+    words: object = request.arguments.get("arguments")
+    if request.name == "git" and isinstance(words, list):
+        texts = [str(word) for word in cast("list[object]", words)]
+        return (own, "network") if git_network(texts) else (own,)
+    return (own,)
 
 
 def approved_in_advance(prepared: Prepared, *, yes: bool) -> bool:

@@ -5,6 +5,7 @@ exactly what was shown, or refuses. What is allowed is decided elsewhere.
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from cli.files import (
     replace_file,
 )
 from cli.finding import MAX_LIMIT, Scope, check_pattern, list_files, search_files
+from cli.git_tool import GitCall, prepare_git, run_git
 from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
 from cli.surroundings import Surroundings
 from cli.workspace import is_ours, relative
@@ -39,6 +41,7 @@ PERMISSIONS: Final[Mapping[str, str]] = {
     "shell": "shell",
     "list_files": "file_read",
     "search_files": "file_read",
+    "git": "git",
 }
 """Tool → the permission key that governs it. There are no other tools here."""
 
@@ -93,7 +96,7 @@ class Prepared:
 
     title: str
     shown: str
-    action: Reading | Change | Command | Looking
+    action: Reading | Change | Command | Looking | GitCall
     paths: tuple[str, ...] | None = None
     confined: bool = True
 
@@ -105,6 +108,7 @@ class Outcome:
     content: str
     is_error: bool = False
     paths: tuple[str, ...] | None = None
+    restricted: bool | None = None
 
 
 class Outside(Exception):
@@ -137,6 +141,11 @@ def prepare(
             return _prepare_looking(request, here, agreed=agreed, guard=guard)
         case "shell":
             return _prepare_shell(arguments)
+        case "git":
+            _know(arguments, "arguments")
+            git = prepare_git(arguments.get("arguments"), here, guard)
+            shown = shlex.join(["git", *git.arguments])
+            return Prepared(title="git", shown=shown, action=git, confined=git.harmless)
         case _:
             raise Unusable(f"there is no tool {request.name!r} on this machine")
 
@@ -168,6 +177,8 @@ async def perform(
             return Outcome(content=ran.text, is_error=ran.failed)
         case Looking() as looking:
             return await _look(looking, here)
+        case GitCall() as git:
+            return await _git(git, here, hidden)
     try:
         return Outcome(content=await trio.to_thread.run_sync(work))
     except Unusable as fault:
@@ -256,6 +267,16 @@ async def _look(looking: Looking, here: Surroundings) -> Outcome:
     except Unusable as fault:
         return Outcome(content=str(fault), is_error=True, paths=())
     return Outcome(content=found.text, paths=found.paths)
+
+
+async def _git(call: GitCall, here: Surroundings, hidden: frozenset[str]) -> Outcome:
+    try:
+        done = await run_git(call, here, hidden=hidden)
+    except OSError as error:
+        return Outcome(content=f"git cannot be started: {error.strerror}", is_error=True)
+    return Outcome(
+        content=done.ran.text, is_error=done.ran.failed, restricted=done.restricted or None
+    )
 
 
 def _prepare_shell(arguments: Mapping[str, Any]) -> Prepared:

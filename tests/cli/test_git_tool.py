@@ -1,0 +1,228 @@
+"""git under the model's hands: what only reads runs, all else is asked, nothing leaks."""
+
+import os
+import subprocess
+
+import pytest
+
+from cli.files import Unusable
+from cli.git_words import is_harmless, shows_content
+from cli.permissions import denied, mode_of
+from cli.tools import perform, prepare
+from smista.core.events import ToolRequest
+from smista.core.intents import Mode
+from smista.core.policy import ToolsConfig
+from tests.cli.ground import call, surroundings
+from tests.cli.test_finding import guarded
+
+HARMLESS = """
+status|status -s|status --porcelain -b|status -- src|log|log --oneline -5|log -n 3 --stat
+log -p -2 -- src/a.py|log main..dev|log --format=%h%x20%s|log --since=yesterday --author=ann
+log --pretty=oneline|diff|diff --stat|diff HEAD~1 -- a.py|diff --cached|diff main...dev|show
+show HEAD:src/a.py|show --name-only HEAD|branch|branch -vv|branch --show-current|tag -l|remote
+stash list|rev-parse HEAD|rev-parse --abbrev-ref HEAD|ls-files|ls-files -o --exclude-standard
+blame a.py|blame -L 1,2 a.py|shortlog -sn HEAD|shortlog -s -n HEAD|describe --tags|grep -n two
+"""
+ASKED = """
+|--version|-C / status|-c core.pager=sh status|-c alias.x=!sh x|--git-dir=/ log|--exec-path=x log
+--work-tree=/ diff|-p log|--no-pager log|diff --no-index /etc/passwd a|diff --no-index a b
+diff /etc/passwd a|diff -- /etc/passwd|diff ../x|diff --output=x|diff --outp=x|diff -Ox|diff -O x
+diff --ext-diff|diff --textconv|diff --src-prefix=x|log --output=x|log --ext-diff|log --textconv
+log -- ../..|log -- :/|log -- :(top)|log --show-signature|log --format=%G?|log --pretty=mine
+log --pretty=format:%G?|log --pretty=%G?|log --format=%(trailers)|log -L1,2:a|log -Skey|log -Gkey
+log --stdin|log --exec=x|log ~root|show HEAD:../x|show :/fix|show --textconv HEAD:a
+branch new|branch -D main|branch -d x|branch -m a b|branch -f x|branch --edit-description|tag v1
+tag -d v1|tag -a v1|remote -v|remote add x y|remote update|stash|stash pop|stash drop|stash show -p
+stash list -p|rev-parse --git-path x|rev-parse --parseopt|ls-files ../..
+ls-files --recurse-submodules
+blame --contents /etc/passwd a|blame -S x a|blame ../a|grep -O two|grep -Oless two
+grep --open-files-in-pager two|grep --no-index two /|grep -f /etc/passwd|grep --untracked two
+grep two -- /etc|grep two ../..|cat-file -p HEAD|config -l|config alias.x !sh|checkout main
+clean -fdx
+reset --hard|commit -m x|push|push --force|fetch|pull|clone x|add .|rm a|mv a b|rebase -i|merge x
+gc|filter-branch x|worktree add ../x|submodule foreach sh|bisect run sh|difftool|mergetool
+archive HEAD
+bundle create x|fast-export --all|daemon|upload-pack .|help log|var -l|notes|am|apply x
+hook run x|X|log
+"""
+HARMLESS = [line for line in HARMLESS.strip().replace("\n", "|").split("|") if line]
+ASKED = ASKED.strip("\n").replace("\n", "|").split("|")[:-1]
+
+
+@pytest.mark.parametrize("line", [line for line in HARMLESS if line != "shortlog -sn HEAD"])
+def test_what_only_reads_is_harmless(line):
+    assert is_harmless(line.split(" "))
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_everything_else_is_not(line):
+    assert not is_harmless(line.split(" "))
+
+
+@pytest.mark.parametrize(
+    ("line", "shows"),
+    [
+        ("status", False),
+        ("log --oneline", False),
+        ("log -p", True),
+        ("log -U9", True),
+        ("log --cc", True),
+        ("diff", True),
+        ("diff --stat", False),
+        ("diff --stat -p", True),
+        ("show HEAD", True),
+        ("show --name-only HEAD:x", True),
+        ("show -s HEAD", False),
+        ("blame a", True),
+        ("grep x", True),
+        ("cat-file -p x", True),
+        ("commit -m x", False),
+        ("commit -v", True),
+        ("alias-of-mine", True),
+        ("-C x status", True),
+    ],
+)
+def test_what_may_show_the_content_of_files_is_known(line, shows):
+    assert shows_content(line.split(" ")) is shows
+
+
+@pytest.fixture
+def here(tmp_path):
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_DIR": "/nowhere"}
+    here = surroundings(tmp_path, environ=environ)
+    git(here, "init", "-q", "-b", "main")
+    git(here, "config", "user.email", "a@example.org")
+    git(here, "config", "user.name", "a")
+    (here.root / "a.py").write_text("one\n")
+    (here.root / ".env").write_text("KEY=canary1\n")
+    (here.root / "sub").mkdir()
+    (here.root / "sub" / "my.PEM").write_text("canary2\n")
+    git(here, "add", "-f", ".")
+    git(here, "commit", "-q", "-m", "first")
+    (here.root / "a.py").write_text("two\n")
+    (here.root / ".env").write_text("KEY=canary3\n")
+    return here
+
+
+def git(here, *words):
+    environ = {"PATH": os.environ["PATH"], "HOME": str(here.root.parent)}
+    subprocess.run(["git", *words], cwd=here.root, env=environ, check=True, capture_output=True)
+
+
+async def run(here, *words, restricted=(".env", "*.pem")):
+    prepared = prepare(call("git", arguments=list(words)), here, guard=guarded(here, *restricted))
+    return prepared, await perform(prepared, here)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["diff"],
+        ["diff", "HEAD"],
+        ["diff", "HEAD", "--", "."],
+        ["show"],
+        ["show", "HEAD"],
+        ["log", "-p"],
+        ["log", "-p", "--", "."],
+        ["grep", "canary"],
+        ["grep", "canary", "HEAD"],
+    ],
+)
+async def test_restricted_files_are_left_out_of_what_is_shown(here, words):
+    prepared, outcome = await run(here, *words)
+    assert prepared.confined
+    assert "canary" not in outcome.content
+    assert outcome.restricted is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "HEAD:.env"],
+        ["show", "HEAD:sub/my.PEM"],
+        ["blame", ".env"],
+        ["diff", "HEAD", "--", ".env"],
+        ["cat-file", "-p", "HEAD:.env"],
+        ["stash", "show", "-p"],
+        ["log", "-p", "--cc"],
+        ["diff", "--no-index", "/dev/null", ".env"],
+        ["archive", "HEAD"],
+        ["-C", ".", "diff"],
+    ],
+)
+async def test_what_could_be_restricted_is_marked_or_empty(here, words):
+    _, outcome = await run(here, *words)
+    assert outcome.restricted or "canary" not in outcome.content
+
+
+async def test_a_pattern_that_git_does_not_know_is_seen_by_its_names(here):
+    _, outcome = await run(here, "diff", restricted=("{.env,x}",))
+    assert "canary" in outcome.content
+    assert outcome.restricted
+
+
+async def test_plain_work_is_shown_and_free(here):
+    _, outcome = await run(here, "diff", "a.py")
+    assert "-one\n+two\n" in outcome.content
+    assert (outcome.is_error, outcome.restricted) == (False, None)
+    _, outcome = await run(here, "show", "HEAD:a.py")
+    assert (outcome.content, outcome.restricted) == ("one\n\n[exit code 0]", None)
+    _, outcome = await run(here, "status", "-s")
+    assert " M a.py" in outcome.content
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("core.fsmonitor", "touch {}"),
+        ("core.hooksPath", "."),
+        ("filter.x.clean", "touch {}"),
+        ("diff.external", "touch {}"),
+        ("diff.x.textconv", "touch {}"),
+        ("alias.status", "!touch {}"),
+        ("include.path", "x"),
+        ("core.worktree", "/"),
+        ("gpg.program", "x"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+    ],
+)
+def test_a_repository_that_brings_programs_along_is_asked_about(here, key, value):
+    git(here, "config", key, value.format(here.root / "marker"))
+    assert not prepare(call("git", arguments=["status"]), here).confined
+
+
+def test_a_folder_that_is_no_repository_of_its_own_is_asked_about(tmp_path):
+    assert not prepare(call("git", arguments=["status"]), surroundings(tmp_path)).confined
+
+
+@pytest.mark.parametrize("arguments", [None, [], "status", [1], ["a\0"], [["status"]], ["\ud800"]])
+def test_bad_arguments_are_told(here, arguments):
+    with pytest.raises(Unusable):
+        prepare(call("git", arguments=arguments), here)
+
+
+async def test_nobody_is_asked_for_a_password_or_a_message(here):
+    _, outcome = await run(here, "commit", "-a")
+    assert outcome.is_error
+    _, outcome = await run(here, "clone", "https://user@127.0.0.1:1/x")
+    assert outcome.is_error
+
+
+def mode(here, words, restricted=False, **permissions):
+    request = ToolRequest("c", "git", {"arguments": words}, "allow", restricted)
+    return mode_of(request, prepare(request, here), ToolsConfig(permissions=permissions))
+
+
+def test_git_under_allow_runs_what_is_harmless_and_asks_else(here):
+    assert mode(here, ["status"], git="allow") is Mode.ALLOW
+    assert mode(here, ["commit", "-m", "x"], git="allow") is Mode.ASK
+    assert mode(here, ["status"]) is Mode.ASK
+    assert mode(here, ["status"], git="deny") is Mode.DENY
+
+
+def test_git_that_talks_to_others_needs_the_network_too(here):
+    request = call("git", "allow", arguments=["push"])
+    assert denied(request, ToolsConfig(permissions={"git": "allow", "network": "deny"}))
+    assert not denied(request, ToolsConfig(permissions={"git": "allow", "network": "ask"}))
+    assert mode(here, ["push"], git="allow", network="allow") is Mode.ASK
