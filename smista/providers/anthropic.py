@@ -13,7 +13,7 @@ from smista.providers.anthropic_thinking import thinking
 from smista.providers.anthropic_turn import AnthropicTurn
 from smista.providers.event_answer import EventAnswer
 from smista.providers.faults import Complaint
-from smista.providers.json_values import member, text
+from smista.providers.json_values import json_bytes, member, text
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.tool_names import foreign, wire_names
@@ -51,10 +51,10 @@ class Anthropic:
 
     def request(self, prompt: Prompt) -> WireRequest:
         names = _names(prompt)
-        body = json.dumps(_body(prompt, names), separators=(",", ":"), ensure_ascii=False)
+        body = json_bytes(_body(prompt, names))
         return WireRequest(
             url=self._url,
-            body=body.encode("utf-8", "replace"),
+            body=body,
             stream=True,
             headers={"Accept": "text/event-stream", **VERSION},
             names=foreign(names),

@@ -1,6 +1,5 @@
 """Chat Completions, as the many servers speak it that call themselves compatible. Pure."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from smista.core.model_ref import Capabilities
 from smista.core.prompt import Prompt, Tool
 from smista.providers.chat_answer import ChatAnswer
 from smista.providers.chat_messages import chat_messages, tool_name
+from smista.providers.json_values import json_bytes
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.wire import Caps, WireRequest
@@ -48,10 +48,10 @@ class Compatible:
 
     def request(self, prompt: Prompt) -> WireRequest:
         able = self._models.get(prompt.model, _DEFAULTS)
-        body = json.dumps(self._body(prompt, able), separators=(",", ":"), ensure_ascii=False)
+        body = json_bytes(self._body(prompt, able))
         return WireRequest(
             url=self._url,
-            body=body.encode("utf-8", "replace"),
+            body=body,
             stream=able.streaming,
             headers=_ACCEPT[able.streaming],
         )

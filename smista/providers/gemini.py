@@ -1,6 +1,5 @@
 """Google's Gemini API, `streamGenerateContent`. Pure."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,6 +14,7 @@ from smista.providers.gemini_errors import judge
 from smista.providers.gemini_generation import is_plain, thinking_config, wants_signatures
 from smista.providers.gemini_schema import gemini_schema
 from smista.providers.gemini_turn import GeminiTurn
+from smista.providers.json_values import json_bytes
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.tool_names import foreign, wire_names
@@ -42,11 +42,11 @@ class Gemini:
 
     def request(self, prompt: Prompt) -> WireRequest:
         names = _names(prompt)
-        body = json.dumps(_body(prompt, names), separators=(",", ":"), ensure_ascii=False)
+        body = json_bytes(_body(prompt, names))
         model = quote(prompt.model.removeprefix("models/"), safe="")
         return WireRequest(
             url=f"{self._url}/{model}:streamGenerateContent?alt=sse",
-            body=body.encode("utf-8", "replace"),
+            body=body,
             stream=True,
             headers={"Accept": "text/event-stream"},
             names=foreign(names),

@@ -5,6 +5,8 @@ import re
 from itertools import accumulate
 from typing import Any, Final, TypeGuard
 
+from pydantic_core import PydanticSerializationError, to_json
+
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STEP: Final = {0x7B: 1, 0x5B: 1, 0x7D: -1, 0x5D: -1}
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(_STEP))
@@ -27,6 +29,15 @@ def parse_json(text: str | bytes, *, depth: int) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadJson(f"not JSON: {type(error).__name__}") from None
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return *value* as compact JSON; a lone surrogate, which JSON cannot hold, becomes `?`."""
+    try:
+        return to_json(value)
+    except (PydanticSerializationError, UnicodeEncodeError):
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return text.encode("utf-8", "replace")
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:

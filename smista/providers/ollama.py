@@ -12,6 +12,7 @@ from smista.core.prompt import Prompt, Tool
 from smista.core.tokens import IMAGE_TOKENS
 from smista.providers.event_answer import EventAnswer
 from smista.providers.faults import Complaint, classify, read_complaint
+from smista.providers.json_values import json_bytes
 from smista.providers.jsonl import JsonLines
 from smista.providers.masking import Mask
 from smista.providers.ollama_errors import error_in
@@ -59,10 +60,8 @@ class Ollama:
         self._caps = caps or Caps()
 
     def request(self, prompt: Prompt) -> WireRequest:
-        body = json.dumps(self._body(prompt), separators=(",", ":"), ensure_ascii=False)
-        return WireRequest(
-            url=self._url, body=body.encode("utf-8", "replace"), stream=True, headers=_ACCEPT
-        )
+        body = json_bytes(self._body(prompt))
+        return WireRequest(url=self._url, body=body, stream=True, headers=_ACCEPT)
 
     def key_headers(self, key: SecretStr) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key.get_secret_value()}"}

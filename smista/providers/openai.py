@@ -3,7 +3,6 @@
 Nothing is stored at OpenAI (`store` is false), so each request carries its whole conversation.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -14,6 +13,7 @@ from smista.core.errors import ProviderError
 from smista.core.intents import Effort
 from smista.core.prompt import Prompt, Tool
 from smista.providers.event_answer import EventAnswer
+from smista.providers.json_values import json_bytes
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.responses_input import input_items
@@ -53,10 +53,10 @@ class OpenAI:
 
     def request(self, prompt: Prompt) -> WireRequest:
         names = _names(prompt)
-        body = json.dumps(self._body(prompt, names), separators=(",", ":"), ensure_ascii=False)
+        body = json_bytes(self._body(prompt, names))
         return WireRequest(
             url=self._url,
-            body=body.encode("utf-8", "replace"),
+            body=body,
             stream=True,
             headers=_ACCEPT,
             names=foreign(names),

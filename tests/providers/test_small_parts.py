@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from smista.providers.json_values import BadJson, TooDeep, parse_json
+from smista.providers.json_values import BadJson, TooDeep, json_bytes, parse_json
 from smista.providers.masking import MASKED, create_mask
 from smista.providers.peers import is_near
 from smista.providers.retry_after import retry_after
@@ -118,3 +118,18 @@ def test_json_is_accepted_exactly_up_to_its_depth(value, limit):
 def test_what_is_no_json_is_a_typed_error(text):
     with pytest.raises(BadJson):
         parse_json(text, depth=200_000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": [1, 2.5, None, True, 'é\u2028\n"\\'], "b": {"c": ("x",)}}, [], "", -(2**70), 1e-7],
+)
+def test_a_body_holds_what_json_says_and_nothing_between(value):
+    raw = json_bytes(value)
+    assert json.loads(raw) == json.loads(json.dumps(value))
+    assert b": " not in raw
+    assert b", " not in raw
+
+
+def test_a_body_with_half_a_character_is_sent_with_a_question_mark_for_it():
+    assert json_bytes({"a": "x\ud83d", "b": "é"}) == '{"a":"x?","b":"é"}'.encode()
