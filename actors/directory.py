@@ -85,11 +85,7 @@ class Directory:
         """Return the decision an execute would make now; no lock, no write, no model call."""
         session = await self._session(user_id, session_id)
         actor = self._awake.get(session_id)
-        state = (
-            actor.state
-            if actor
-            else await self._parts.journal.load(session, at=self._parts.clock.now())
-        )
+        state = actor.state if actor and actor.current else await self._load(session)
         snapshot = await preview_snapshot(state, request, credentials, self._parts)
         match await decided_on(snapshot, self._parts):
             case Refusal(error=error):

@@ -413,6 +413,7 @@ class Draft:
             user_id=self.state.session.user_id,
             run=counted,
             at=self.now,
+            lease=counted.lease or None,
             input=self.state.input if new_input and not over else None,
             drop_input=over and stored,
             messages=tuple(self._stored),

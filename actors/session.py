@@ -7,12 +7,14 @@ a turn is being served, so a break lands at once. What to do is said by the tabl
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 import trio
 
 from actors.envelope import Abandon, Envelope, House, Leave, ReaderLeft, TurnEnded
+from actors.lease import Lease
 from actors.parts import Parts
 from actors.turn import Turn
 from smista.core.answers import wrong_answer
@@ -60,10 +62,17 @@ class SessionActor:
         self._over = False
         self._last_word: SmistaError = StorageUnavailable("the session was closed; send it again")
         self._freed = trio.lowlevel.ParkingLot()
+        # Where no other router can use the store, nothing of a lease is paid for.
+        self._lease = Lease(state.session.id, parts) if parts.journal.shared else None
 
     @property
     def lock(self) -> Lock:
         return self._lock
+
+    @property
+    def current(self) -> bool:
+        """Whether *state* is what storage holds now: no other router can have changed it."""
+        return self._lease is None or self._lease.held
 
     async def wait_free(self) -> None:
         """Return once no turn of the session is served."""
@@ -91,8 +100,10 @@ class SessionActor:
                     said = await self._next()
                     if said is None:
                         self._over = True
-                    else:
+                    elif self._lease is None:
                         self._handle(said, turns)
+                    else:
+                        await self._handle_leased(said, turns, self._lease)
                 self._gone(self)
                 turns.cancel_scope.cancel(reason="the session sleeps")
         finally:
@@ -100,6 +111,8 @@ class SessionActor:
             self._freed.unpark_all()
             self._gone(self)
             self._refuse_the_rest()
+        if self._lease is not None:
+            await self._lease.give_back(self.state)
 
     async def _next(self) -> Envelope | House | None:
         """Return the next message, or None once the session has been idle long enough."""
@@ -108,6 +121,58 @@ class SessionActor:
                 return await self._inbox.receive()
             if self._lock is Lock.FREE and not self._send.statistics().current_buffer_used:
                 return None
+
+    async def _handle_leased(
+        self, said: Envelope | House, turns: trio.Nursery, lease: Lease
+    ) -> None:
+        """Handle *said*, under the session's lease if a turn may come of it.
+
+        There is nothing to interrupt while the inbox waits for the store: no turn is served then.
+        """
+        ready = await self._take_lease(said, lease) if self._needs_lease(said) else said
+        if ready is not None:
+            self._handle(ready, turns)
+        if self._lock is Lock.FREE and not self._over:
+            self.state = await lease.give_back(self.state)
+
+    def _needs_lease(self, said: Envelope | House) -> bool:
+        match said:
+            case Envelope() | Leave():
+                return self._lock is Lock.FREE
+            case TurnEnded(state=state):
+                return bool(self._kept) and state is not None and not self._stale(said)
+            case _:
+                return False
+
+    async def _take_lease(self, said: Envelope | House, lease: Lease) -> Envelope | House | None:
+        """Return *said*, to be handled on what storage holds; None: whoever waited is refused."""
+        known = said.state if isinstance(said, TurnEnded) and said.state else self.state
+        self._keep(said)  # whatever ends the wait, it is answered
+        try:
+            state = known if lease.held else await lease.take(known)
+        except SmistaError as error:
+            self._turn_away(said, error)
+            return None
+        if state.answered is not known.answered:
+            self._remember(state.answered)
+        if isinstance(said, TurnEnded):
+            return replace(said, state=state)
+        self.state = state
+        self._kept.pop()
+        return said
+
+    def _turn_away(self, said: Envelope | House, error: SmistaError) -> None:
+        match said:
+            case Envelope():
+                self._kept.pop()
+                said.refuse(error)
+            case Leave():
+                self._kept.pop()
+                said.finish(error)
+            case _:
+                self._turn, self._lock = None, Lock.FREE  # it ended, and what waited cannot begin
+        if self._kept or isinstance(error, SessionNotFound):
+            self._over, self._last_word = True, error
 
     def _handle(self, said: Envelope | House, turns: trio.Nursery) -> None:
         # Not async on purpose: no other task can see a half-made transition.
@@ -277,7 +342,7 @@ class SessionActor:
             self.whisper(Abandon(serial))
 
     async def _run(self, turn: Turn, serial: int) -> None:
-        state, ending = await turn.run()
+        state, ending = await (self._lease.serve(turn) if self._lease else turn.run())
         # In this order: the lock is free before a reader can hear of the end and answer it.
         self._send.send_nowait(TurnEnded(serial, state, turn.answered))
         turn.say(ending)

@@ -161,6 +161,8 @@ class Turn:
         self._snapshot: Snapshot | None = None
         self._answer: Answer | None = None
         self._spent: list[Spent] = []
+        self._lost: SmistaError | None = None
+        self.committed = False
         self.answered: tuple[AnsweredRecord, ...] = ()
 
     @property
@@ -180,6 +182,12 @@ class Turn:
         """Put the turn's last event, unless it was said already."""
         if not self.stream.ended:
             self.stream.put(ending)
+
+    def lose(self, error: SmistaError) -> None:
+        """End the turn in *error* without writing it, unless it is written already."""
+        if not self.committed:
+            self._lost = error
+            self.scope.cancel(reason="the session's lease was lost")
 
     async def run(self) -> Outcome:
         """Serve the turn; return the state that storage then holds, and the turn's ending."""
@@ -427,7 +435,7 @@ class Turn:
         record = self._draft.record(phase, again=again, answered=answered)
         with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
             await self._parts.journal.record_turn(record)
-        self.answered = answered
+        self.answered, self.committed = answered, True
         return self._draft.state, ending
 
     def _remembered(self, ending: TurnEnd) -> tuple[AnsweredRecord, ...]:
@@ -460,6 +468,8 @@ class Turn:
 
     async def _settle(self) -> Outcome:
         """Commit a cancelled turn as the session's lock demands, and say how it ended."""
+        if self._lost is not None:
+            return None, failed(self._lost)
         lock = self._why()
         with trio.move_on_after(self._parts.durations.settle, shield=True):
             try:

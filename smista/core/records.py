@@ -213,7 +213,8 @@ class RunState:
     *messages*, *events* and *references* count what the session holds (the next position);
     *run_references* is where the present run's references begin. *active* is the lock of a turn
     being served (remote storage only: with the embedded store its file lock is the lease), the
-    seed's ActiveTurn, and *lease* the number of the last lease there was: it only rises.
+    seed's ActiveTurn. *lease* only rises: it is the number of the last lease, and one more once
+    that was given back or cleared without a commit, so that none can follow.
     *spent* is what the run's model calls used so far. *barred* is why remote models are out for
     the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and
     *unpriced_agreed* that they agreed to models without a known price. *route* is the one of the

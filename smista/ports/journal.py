@@ -73,8 +73,9 @@ class Journal(Protocol):
     async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
         """Take the lease of the session's run for *router*; return its number.
 
-        The number is one more than that of the lease before, whoever had it. None: another router
-        holds a lease that has not expired, or the session is gone.
+        The number is one more than the run's `lease` was. So a state that was loaded while nobody
+        held the lease is still the present one if the number follows on its own. None: another
+        router holds a lease that has not expired, or the session is gone.
         """
         ...
 
@@ -86,7 +87,10 @@ class Journal(Protocol):
         ...
 
     async def release_lease(self, session_id: str, number: int) -> None:
-        """Give lease *number* back, if it is still the session's."""
+        """Give lease *number* back, if it is still the session's, and raise the run's `lease`.
+
+        For who wrote nothing: a turn under that lease cannot be written any more.
+        """
         ...
 
     async def trace(
@@ -102,7 +106,8 @@ class Journal(Protocol):
     async def unlock(self, *, router: str = "") -> int:
         """Clear every lock that no living router can hold; return how many there were.
 
-        In a shared store those are the leases of *router*, which is just starting, and the expired.
+        In a shared store those are the leases of *router*, which is just starting, and the expired;
+        the run's `lease` is raised then as by release_lease().
         """
         ...
 

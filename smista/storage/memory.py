@@ -190,8 +190,9 @@ class MemoryJournal:
 
     async def release_lease(self, session_id: str, number: int) -> None:
         await trio.lowlevel.checkpoint()
-        if self._lease(session_id) == number:
-            self._change(ref("session_run_state", session_id), active=None)
+        address = ref("session_run_state", session_id)
+        if self._lease(session_id) == number and "active" in self._rows[address]:
+            self._change(address, active=None, lease=number + 1)
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
@@ -221,7 +222,9 @@ class MemoryJournal:
             if "active" in row and (not self._shared or self._takeable(row["active"], router))
         ]
         for address in locked:
-            self._change(address, active=None)
+            lease = self._rows[address].get("lease")
+            raised = lease + 1 if self._shared and lease is not None else lease
+            self._change(address, active=None, lease=raised)
         return len(locked)
 
     async def _put(self, row: Row) -> None:

@@ -107,9 +107,13 @@ UPDATE $state SET active.lease.until = {_UNTIL}
     WHERE lease = $number AND active != NONE RETURN NONE;
 SELECT VALUE lease FROM $state
 """
-_RELEASE: Final = "UPDATE $state SET active = NONE WHERE lease = $number RETURN NONE"
+_RELEASE: Final = """
+UPDATE $state SET active = NONE, lease = lease + 1
+    WHERE lease = $number AND active != NONE RETURN NONE
+"""
 _RELEASE_ALL: Final = f"""
-UPDATE session_run_state SET active = NONE WHERE active != NONE AND ({_FREE}) RETURN VALUE id
+UPDATE session_run_state SET active = NONE, lease = lease + 1
+    WHERE active != NONE AND ({_FREE}) RETURN VALUE id
 """
 
 # The session's own row goes last: until then deleting can be repeated.

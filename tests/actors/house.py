@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from actors.directory import Directory, open_directory
-from actors.parts import Durations, Limits, Parts
+from actors.parts import Clock, Durations, Limits, Parts
 from smista.core.events import Event, TurnEnd
 from smista.core.messages import (
     Break,
@@ -104,9 +104,11 @@ async def open_house(
     durations: Durations | None = None,
     limits: Limits | None = None,
     journal: Journal | None = None,
+    clock: Clock | None = None,
+    router: str = "",
 ) -> AsyncGenerator[House]:
     journal = journal or MemoryJournal()
-    clock = TickingClock()
+    clock = clock or TickingClock()
     limits = limits or Limits()
     declared = [descriptor(p.descriptor.id, "m", local=p.descriptor.local) for p in providers]
     if not declared:
@@ -119,6 +121,7 @@ async def open_house(
         clock=clock,
         durations=durations or Durations(),
         limits=limits,
+        router=router,
     )
     now = clock.now()
     if await journal.user(USER) is None:

@@ -96,8 +96,12 @@ async def test_a_lease_given_back_is_free_and_its_number_is_used_up(pair: Pair) 
     session = await new_session(pair.one)
     await take(pair.one, session, "a")
     await pair.one.release_lease(session.id, 1)
-    assert (await pair.one.load(session)).run.active is None
-    assert await take(pair.other, session, "b") == 2
+    await pair.one.release_lease(session.id, 1)
+    run = (await pair.one.load(session)).run
+    assert (run.active, run.lease) == (None, 2)
+    with pytest.raises(LeaseLost):
+        await pair.one.record_turn(replace(turn(session), lease=1))
+    assert await take(pair.other, session, "b") == 3
     await pair.one.release_lease(session.id, 1)
     assert await take(pair.one, session, "a") is None
 
@@ -188,8 +192,10 @@ async def test_a_start_clears_its_own_leases_and_the_expired(pair: Pair) -> None
     assert await pair.one.unlock(router="a") == 0
     held = [(await pair.one.load(each)).run for each in sessions]
     assert [run.active is not None for run in held] == [False, True, False, False]
-    assert [run.lease for run in held] == [1, 1, 1, 0]
-    assert await take(pair.one, sessions[2], "a") == 2
+    assert [run.lease for run in held] == [2, 1, 2, 0]
+    with pytest.raises(LeaseLost):
+        await pair.other.record_turn(replace(turn(sessions[2]), lease=1))
+    assert await take(pair.one, sessions[2], "a") == 3
 
 
 async def test_a_turn_without_a_lease_needs_none(journal: Journal) -> None:
