@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -12,7 +13,7 @@ from cli.surroundings import Surroundings
 from smista.core.model_ref import ModelRef
 from smista.local.config_checks import SECRET, is_loopback
 from smista.local.config_files import ConfigFile, RouterConnection
-from smista.local.credentials import ROUTER_KEY, Credentials, Scope
+from smista.local.credentials import ROUTER_KEY, Credentials
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.local.router_file import parse_router
 from smista.local.toml_source import read_source
@@ -21,6 +22,8 @@ from smista.sdk.errors import ApiError, SdkError, Unreachable
 
 API_KEY: Final = "SMISTA_API_KEY"
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_STATUS: Final = 5.0
+"""Seconds that a living router may take to say that it lives."""
 _GRACE: Final = 5.0
 """Seconds a router may be late with saying that its own time limit has passed."""
 
@@ -49,6 +52,12 @@ def client_config(
         request_timeout=connection.request_timeout_ms / 1000 + _GRACE,
         credentials=credentials or {},
     )
+
+
+def status_config(url: str, connection: RouterConnection) -> ClientConfig:
+    """Return the settings for a question that a router answers at once or not at all."""
+    settings = client_config(url, connection)
+    return replace(settings, request_timeout=min(settings.request_timeout, _STATUS))
 
 
 def keys(here: Surroundings) -> Credentials:
@@ -85,24 +94,22 @@ async def open_router(
         raise BadUsage(f"you are not logged in to the router at {url}; run: smista login")
     settings = client_config(url, config.router, credentials)
     async with open_client(settings, api_key=key) as client:
-        await _sign_in(client, here)
+        await _sign_in(client)
         yield client
         # No token of a command that is over stays valid; one that cannot be revoked lapses.
         with suppress(SdkError):
             await client.sign_out()
 
 
-async def _sign_in(client: Client, here: Surroundings) -> None:
+async def _sign_in(client: Client) -> None:
     try:
         await client.sign_in()
     except ApiError as error:
         if error.code != "invalid_api_key":
             raise
-        files = " or ".join(str(keys(here).path(scope)) for scope in Scope)
         raise BadUsage(
             f"the router at {client.url} does not know the key you have; if it is not yours, name "
-            f"yours as [router] url; if it is yours and was set up anew, remove {ROUTER_KEY!r} "
-            f"from {files} and run: smista login"
+            f"yours as [router] url; if it is yours and was set up anew, run: smista login --again"
         ) from error
 
 
@@ -110,7 +117,7 @@ async def wait_router(here: Surroundings, connection: RouterConnection) -> str:
     """Return the URL of a router that answers, started if need be and allowed."""
     url = router_url(here, connection)
     try:
-        async with open_client(client_config(url, connection)) as client:
+        async with open_client(status_config(url, connection)) as client:
             await client.status()
     except Unreachable as error:
         if not is_loopback(url):

@@ -88,9 +88,11 @@ def explanation(error: BaseException) -> str:
             return visible(f"error: {error.format_message()}")
         case OSError(errno=errno.EADDRINUSE):
             return (
-                "error: the port is taken by another program; "
-                "choose another one: [router] port in router.toml, or --port"
+                "error: the port is taken by another program; choose another one: "
+                "[router] port in router.toml for the router, --port for demo-model"
             )
+        case OSError(filename=str(name), strerror=str(reason)):
+            return visible(f"error: {name}: {reason}")
         case _:
             text = visible(str(error))
             return text if text.startswith(("error:", "warning:")) else f"error: {text}"

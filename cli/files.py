@@ -33,9 +33,15 @@ def read_file(real: Path) -> bytes | None:
         if status.st_size > MAX_FILE:
             raise Unusable(f"{real.name} is larger than {MAX_FILE} bytes")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read()
+            content = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise Unusable(f"{real.name} cannot be read: {error.strerror}") from error
     finally:
         os.close(handle)
+    # What the system makes up as it is read, and what grows, has no size beforehand.
+    if len(content) > MAX_FILE:
+        raise Unusable(f"{real.name} is larger than {MAX_FILE} bytes")
+    return content
 
 
 def decode(content: bytes, name: str) -> str:

@@ -99,6 +99,9 @@ class TerminalHost:
             return await self._run_outside(request)
         except Unusable as fault:
             return await self._cannot(request, fault)
+        except OSError as error:
+            # A disk or a folder that fails is an answer for the model, not the end of the run.
+            return await self._cannot(request, Unusable(f"it failed: {error.strerror}"))
 
     async def _run_inside(self, request: ToolRequest) -> ToolResultEntry:
         look = partial(prepare, request, self._here, guard=self._guard)

@@ -3,11 +3,15 @@
 import os
 import sys
 from functools import partial
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
 import trio
 
 from cli.failures import BadUsage
+from cli.visible import echo
+
+PATIENCE: Final = 3.0
+"""Seconds after which a pipe that does not end is worth a word."""
 
 
 async def whole_prompt(words: tuple[str, ...]) -> str:
@@ -28,9 +32,18 @@ async def _piped() -> str:
     # A pipe that never ends must not keep us from leaving.
     read = partial(_read_all, stdin.fileno())
     try:
-        return (await trio.to_thread.run_sync(read, abandon_on_cancel=True)).decode()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_hint)
+            content = await trio.to_thread.run_sync(read, abandon_on_cancel=True)
+            nursery.cancel_scope.cancel()
+        return content.decode()
     except UnicodeDecodeError as error:
         raise BadUsage("what was piped in is not UTF-8 text") from error
+
+
+async def _hint() -> None:
+    await trio.sleep(PATIENCE)
+    echo("waiting for the end of stdin; to send no more: smista … </dev/null", err=True, dim=True)
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -61,6 +61,8 @@ def outcome_line(data: Mapping[str, Any]) -> str:
         routing_words(routing),
         usage_words(data.get("usage", {})),
     ]
+    if not str(data.get("message", {}).get("content", "")).strip():
+        parts.insert(0, "the answer is empty")
     return visible_line(" · ".join(part for part in parts if part))
 
 

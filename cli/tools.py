@@ -6,9 +6,11 @@ exactly what was shown, or refuses. What is allowed is decided elsewhere.
 
 import os
 import shlex
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,8 +47,8 @@ PERMISSIONS: Final[Mapping[str, str]] = {
 }
 """Tool → the permission key that governs it. There are no other tools here."""
 
-MAX_RESULT: Final = 256 * 1024
-"""Characters of a file that a model is given at once."""
+MAX_RESULT: Final = 64 * 1024
+"""Characters of a file that a model is given at once: half the window of a small model."""
 
 _CAREFUL_FOLDERS: Final = frozenset({".smista", ".agents", ".vscode", ".github"})
 _CAREFUL_NAMES: Final = frozenset({"agents.md", ".envrc"})
@@ -313,11 +315,21 @@ def _read(reading: Reading) -> str:
         raise Unusable("there is no such file")
     lines = lines_of(decode(content, reading.real.name))
     last = None if reading.count is None else reading.first - 1 + reading.count
-    text = "".join(lines[reading.first - 1 : last])
+    return _cut(lines[reading.first - 1 : last], reading.first, len(lines))
+
+
+def _cut(lines: list[str], first: int, total: int) -> str:
+    """Return as many *lines* as a model is given at once, and where to go on."""
+    text = "".join(lines)
     if len(text) <= MAX_RESULT:
         return text
-    note = f"[only the first {MAX_RESULT} characters; ask for a part with start_line, line_count]"
-    return f"{text[:MAX_RESULT]}\n{note}"
+    ends = list(accumulate(map(len, lines)))
+    fit = bisect_right(ends, MAX_RESULT)
+    if fit == 0:
+        return f"{text[:MAX_RESULT]}\n[the rest of line {first} is left out; it is too long]"
+    last = first + fit - 1
+    note = f"[lines {first} to {last} of {total}; go on with start_line={last + 1}]"
+    return f"{text[: ends[fit - 1]]}{note}"
 
 
 def _write(change: Change, here: Surroundings) -> str:

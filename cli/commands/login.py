@@ -3,7 +3,7 @@
 import asyncclick as click
 
 from cli.configuration import configured
-from cli.connection import client_config, keys, router_url, stored_key, wait_router
+from cli.connection import client_config, keys, open_router, stored_key, wait_router
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from smista.local.credentials import ROUTER_KEY, Scope
@@ -12,12 +12,14 @@ from smista.sdk.client import open_client
 
 @click.command()
 @click.option("--global", "everywhere", is_flag=True, help="Keep the key for all projects.")
+@click.option("--again", is_flag=True, help="Be a new user, though there is a key.")
 @click.pass_obj
-async def login(here: Surroundings, everywhere: bool) -> None:
+async def login(here: Surroundings, everywhere: bool, again: bool) -> None:
     """Create a local user and keep its router key."""
     config = (await configured(here)).merged
-    if stored_key(here, config.router) is not None:
-        echo(f"already logged in to {visible_line(router_url(here, config.router))}")
+    if not again and stored_key(here, config.router) is not None:
+        async with open_router(here, config) as client:
+            echo(f"already logged in to {visible_line(client.url)}")
         return
     url = await wait_router(here, config.router)
     async with open_client(client_config(url, config.router)) as client:

@@ -14,7 +14,7 @@ from cli.connection import open_router, secret_names
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
 from cli.prompts import whole_prompt
-from cli.sessions import newest_session
+from cli.sessions import check_session_id, newest_session
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
@@ -70,6 +70,8 @@ async def run_prompt(
         raise BadUsage("--yes and --deny-tools exclude each other")
     if session_id is not None and go_on:
         raise BadUsage("--session and --continue exclude each other")
+    if session_id is not None:
+        check_session_id(session_id)
     prompt = await whole_prompt(words)
     named_model = _model(model)
     config = (await configured(here)).merged
@@ -94,8 +96,7 @@ async def run_prompt(
         try:
             turn = await drive(client, session, request, host, stream=not no_stream)
         finally:
-            host.end_line()
-    host.say(f"session {visible_line(session)}")
+            host.say(f"session {visible_line(session)}")
     _print(turn, as_json=as_json, no_stream=no_stream)
     return _exit_code(turn, host)
 

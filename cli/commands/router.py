@@ -82,7 +82,7 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
 async def status(here: Surroundings, url: str | None) -> None:
     """Say whether the router answers, and its version."""
     from cli.configuration import configured
-    from cli.connection import client_config, router_url
+    from cli.connection import router_url, status_config
     from smista.local.config_files import RouterConnection
     from smista.sdk.client import open_client
 
@@ -90,7 +90,7 @@ async def status(here: Surroundings, url: str | None) -> None:
     if url is None:
         connection = (await configured(here)).merged.router
     asked = router_url(here, connection)
-    async with open_client(client_config(asked, connection)) as client:
+    async with open_client(status_config(asked, connection)) as client:
         answer = await client.status()
     echo(f"router: {visible_line(answer.status)}")
     echo(f"version: {visible_line(answer.version)}")
@@ -101,6 +101,7 @@ async def status(here: Surroundings, url: str | None) -> None:
 async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:
     from actors.daemon import serve
     from smista.local.catalog_file import catalog_path
+    from smista.local.instance import instance_path
 
     config, warnings = _load(here, config_file)
     configure(here.log_filter or config.logging.level, here.log_file)
@@ -113,7 +114,12 @@ async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | Non
             held.announce(url)
             echo(f"router answers at {url}", err=True)
 
-        await serve(config, ready=ready, catalog_file=catalog_path(here.places))
+        await serve(
+            config,
+            ready=ready,
+            catalog_file=catalog_path(here.places),
+            instance_file=instance_path(here.places),
+        )
 
 
 def _load(here: Surroundings, config_file: Path | None) -> "LoadedRouter":

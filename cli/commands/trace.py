@@ -7,7 +7,7 @@ import asyncclick as click
 from cli.configuration import configured
 from cli.connection import open_router
 from cli.render import timeline
-from cli.sessions import newest_session
+from cli.sessions import check_session_id, newest_session
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from smista.sdk.answers import TraceEntry
@@ -22,6 +22,8 @@ PAGE: Final = 200
 @click.pass_obj
 async def trace(here: Surroundings, session: str | None, as_json: bool) -> None:
     """Show the trace of SESSION, or of this project's newest one."""
+    if session is not None:
+        check_session_id(session)
     config = (await configured(here)).merged
     async with open_router(here, config) as client:
         session_id = session or (await newest_session(client, here)).id

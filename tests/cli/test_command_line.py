@@ -161,6 +161,8 @@ async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
         (["-l", "loud", "status"], "loud"),
         (["--enforce-keyring", "status"], "keyring"),
         (["--yes", "--deny-tools", "hello"], "exclude"),
+        (["trace", "nonsense"], "no session id"),
+        (["--session", "nonsense", "hello"], "no session id"),
         (["--continue", "--session", "x", "hello"], "exclude"),
         (["demo-model", "--script", "bad.toml"], "bad.toml"),
         (["demo-model", "--script", "gone.toml"], "gone.toml"),
@@ -216,8 +218,48 @@ async def test_login_keeps_the_key_and_does_so_once(home, router):
     assert (first.returncode, second.returncode) == (0, 0)
     assert b"u-1" in first.stdout
     assert b"already logged in" in second.stdout
+    assert "/api/v1/auth/sign-in" in [asked.path for asked in router.asked]
     assert b"canary" not in first.stdout + first.stderr + second.stdout + second.stderr
     assert "sk-new-canary" in (home.project / ".smista" / "secrets").read_text()
+
+
+async def test_a_key_that_the_router_does_not_know_is_replaced_when_asked(home, router):
+    home.write(POLICY.format(url=home.url).replace('auth_source = "env"', ""))
+    for key in ("sk-old", "sk-new"):
+        answer = Reply({"user_id": "u", "api_key": key}, 201)
+        router.answer("POST", "/api/v1/auth/bootstrap", answer)
+    unknown = Reply({"error": {"code": "invalid_api_key", "message": "m"}}, 401)
+    await home.run("login")
+    router.answer("POST", "/api/v1/auth/sign-in", unknown)
+    refused = await home.run("login")
+    assert refused.returncode == 2
+    assert b"login --again" in refused.stderr
+    assert (await home.run("login", "--again")).returncode == 0
+    assert "sk-new" in (home.project / ".smista" / "secrets").read_text()
+
+
+async def test_a_run_that_fails_ends_its_line_and_names_its_session(home, router):
+    said = [{"type": "text_delta", "delta": "half"}]
+    router.answer("POST", EXECUTE, Reply(events=said))
+    done = await home.run("hello")
+    assert done.returncode == 3
+    assert done.stdout == b"half\n"
+    assert SESSION["id"].encode() in done.stderr
+
+
+async def test_an_empty_answer_is_said(home, router):
+    router.answer("POST", EXECUTE, stream(completed("")))
+    assert b"the answer is empty" in (await home.run("hello")).stderr
+
+
+async def test_a_pipe_that_does_not_end_is_worth_a_word(lonely):
+    process = await opened(lonely, "hello", stdin=subprocess.PIPE)
+    async with process.stdin, process.stderr:
+        with trio.fail_after(20):
+            said = await process.stderr.receive_some()
+        process.send_signal(signal.SIGTERM)
+        await process.wait()
+    assert b"waiting for the end of stdin" in said
 
 
 async def test_before_login_the_user_is_told_to_log_in(home):

@@ -45,7 +45,8 @@ def printed_by_itself(tree):
     "module", sorted(CLI.rglob("*.py")), ids=lambda path: str(path.relative_to(CLI))
 )
 def test_nothing_is_printed_past_the_one_function(module):
-    if module != CLI / "visible.py":
+    # The search writes to a pipe of ours, as JSON.
+    if module.name not in ("visible.py", "search_child.py"):
         assert list(printed_by_itself(ast.parse(module.read_text()))) == []
 
 

@@ -4,15 +4,19 @@ import os
 import stat
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.files import MAX_FILE, Unusable, lines_of
+from cli.host import TerminalHost
 from cli.tools import MAX_RESULT, Outside, perform, prepare, touched
+from smista.core.policy import ToolsConfig
 from smista.core.proposals import unified
 from tests.cli.ground import call, surroundings
+from tests.cli.test_host import Person
 
 
 @pytest.fixture
@@ -36,11 +40,33 @@ async def test_a_file_is_read_whole_or_in_part(here):
     assert (await do(call("read_file", path="a.txt", start_line=9), here)).content == ""
 
 
-async def test_a_long_file_is_cut_and_that_is_said(here):
-    (here.root / "a.txt").write_text("x" * (MAX_RESULT + 5))
-    content = (await do(call("read_file", path="a.txt"), here)).content
-    assert len(content) < MAX_RESULT + 200
-    assert "start_line" in content
+async def test_a_long_file_is_cut_at_a_line_and_says_where_to_go_on(here):
+    lines = [f"{number:07}\n" for number in range(1, 20_001)]
+    (here.root / "a.txt").write_text("".join(lines))
+    first = (await do(call("read_file", path="a.txt"), here)).content
+    assert first == "".join(lines[:8192]) + "[lines 1 to 8192 of 20000; go on with start_line=8193]"
+    rest = (await do(call("read_file", path="a.txt", start_line=16_385), here)).content
+    assert rest == "".join(lines[16_384:])
+    (here.root / "wide").write_text("x" * (MAX_RESULT + 5))
+    wide = (await do(call("read_file", path="wide"), here)).content
+    assert wide.startswith("x" * MAX_RESULT + "\n[the rest of line 1")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has such files")
+@pytest.mark.parametrize("path", ["/proc/self/mem", "/dev/zero", "/proc/self"])
+async def test_a_file_that_fails_or_never_ends_is_an_answer(here, path):
+    for name, more in (("read_file", {}), ("edit_file", {"old": "a", "new": "b"})):
+        host = TerminalHost(here, ToolsConfig(), terminal=Person("y\n", "y\n"))
+        (result,) = await host.run_tools((call(name, path=path, **more),))
+        assert result.is_error
+        assert "cannot be" in result.content or "regular" in result.content
+
+
+async def test_a_command_that_cannot_be_started_is_an_answer(here):
+    host = TerminalHost(here, ToolsConfig(permissions={"shell": "allow"}), terminal=None)
+    (result,) = await host.run_tools((call("shell", "allow", command="x" * 3_000_000),))
+    assert result.is_error
+    assert "failed" in result.content
 
 
 async def test_what_cannot_be_read_is_a_polite_error(here):
