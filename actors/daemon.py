@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import trio
 
@@ -26,6 +27,7 @@ from smista.front.app import create_app
 from smista.front.serve import serve as serve_front
 from smista.front.settings import FrontSettings
 from smista.local.catalog_file import write_catalog
+from smista.local.instance import held_instance
 from smista.local.paths import NotOurs
 from smista.local.router_config import InstanceConfig, RouterConfig, StorageMode
 from smista.ports.journal import Journal
@@ -56,15 +58,17 @@ async def serve(
     ready: Ready,
     leaving: Leaving = Leaving(),
     catalog_file: Path | None = None,
+    instance_file: Path | None = None,
 ) -> None:
     """Run the router until SIGTERM or SIGINT; call *ready* with its base URL once it answers.
 
     A first signal refuses new work, lets turns end and commits the rest as resumable; a second
-    one goes at once. Raises StorageError if the store cannot be opened, OSError if the port is
-    taken.
+    one goes at once. *instance_file* keeps the name under which the router takes leases in a store
+    that others use too; without it the name is new at each start. Raises StorageError if the store
+    cannot be opened, OSError if the port is taken.
     """
     async with (
-        _open_house(config, catalog_file) as (sessions, journal),
+        _open_house(config, catalog_file, instance_file) as (sessions, journal),
         trio.open_nursery() as services,
     ):
         stop, hurry = trio.Event(), trio.Event()
@@ -88,11 +92,12 @@ async def serve(
 
 @asynccontextmanager
 async def _open_house(
-    config: RouterConfig, catalog_file: Path | None
+    config: RouterConfig, catalog_file: Path | None, instance_file: Path | None
 ) -> AsyncGenerator[tuple[Directory, Journal]]:
     silence = config.limits.provider_timeout_ms / 1000
     patience = Patience(first=silence, silence=silence)
     async with (
+        _named(config, instance_file) as router,
         _open_journal(config) as journal,
         open_registry(
             compat_instances(config),
@@ -101,7 +106,7 @@ async def _open_house(
             patience=patience,
         ) as providers,
     ):
-        await journal.unlock()
+        await journal.unlock(router=router)
         noted = NotedProviders(providers, partial(_keep_catalog, catalog_file))
         # What is known at once is kept; a server that hangs must not hold up the start.
         await noted.catalog({}, local_only=True, deadline=_FIRST_LISTS)
@@ -119,6 +124,7 @@ async def _open_house(
             slots=trio.CapacityLimiter(limits.concurrent_turns),
             limits=limits,
             durations=durations,
+            router=router,
         )
         async with open_directory(parts) as sessions:
             yield sessions, journal
@@ -132,6 +138,18 @@ def _keep_catalog(file: Path | None, catalog: Catalog) -> None:
     except (OSError, NotOurs) as error:
         # Only `smista explain` reads it; no turn depends on it.
         log.warning("the catalog was not kept: %s", error)
+
+
+@asynccontextmanager
+async def _named(config: RouterConfig, instance_file: Path | None) -> AsyncGenerator[str]:
+    """Hold the name of this router; a store of its own asks for none."""
+    if config.storage.mode is not StorageMode.REMOTE:
+        yield ""
+    elif instance_file is None:
+        yield str(uuid4())
+    else:
+        with held_instance(instance_file) as name:
+            yield name
 
 
 @asynccontextmanager
