@@ -15,9 +15,10 @@ from smista.storage.bridge import Target
 from smista.storage.memory import MemoryJournal
 from smista.storage.rows import Row
 from smista.storage.store import open_plain_store
-from smista.storage.surreal import SurrealJournal
+from smista.storage.surreal import SurrealJournal, open_surreal
 from smista.storage.values import Ref
 from tests.contract.builders import AT, full_turn, id_of, new_session, said, turn
+from tests.storage.serving import serving
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,19 @@ async def on_surreal() -> AsyncIterator[Pair]:
         yield Pair(SurrealJournal(store, alone=False), SurrealJournal(store, alone=False))
 
 
-PAIRS: dict[str, Callable[[], Any]] = {"memory": in_memory, "surreal": on_surreal}
+@asynccontextmanager
+async def over_sockets() -> AsyncIterator[Pair]:
+    with serving() as port:
+        url = f"ws://127.0.0.1:{port}/rpc"
+        async with open_surreal(url) as one, open_surreal(url) as other:
+            yield Pair(one, other)
+
+
+PAIRS: dict[str, Callable[[], Any]] = {
+    "memory": in_memory,
+    "surreal": on_surreal,
+    "sockets": over_sockets,
+}
 
 
 @pytest.fixture(params=PAIRS)
@@ -56,6 +69,7 @@ async def take(journal: Journal, session: Session, router: str, seconds: float =
 async def test_only_a_store_for_several_routers_asks_for_leases(journal: Journal, pair: Pair):
     assert not journal.shared
     assert pair.one.shared
+    assert pair.other.shared
 
 
 async def test_a_live_lease_keeps_other_routers_out(pair: Pair) -> None:

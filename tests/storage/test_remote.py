@@ -3,12 +3,8 @@
 It shows framing, statements, errors and reconnecting; not sign-in, TLS or a server's own checks.
 """
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -18,6 +14,7 @@ from smista.core.ids import new_uuid7
 from smista.core.records import RunState, Session, TurnRecord, User
 from smista.storage.bridge import Login
 from smista.storage.surreal import open_surreal
+from tests.storage.serving import serving
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 USER = User(id=new_uuid7(1, 1), api_key_hash="h", created_at=AT, updated_at=AT)
@@ -25,19 +22,6 @@ ANOTHERS = {
     "started_at": AT,
     "lease": {"router": "another", "number": 3, "until": datetime(2999, 1, 1, tzinfo=UTC)},
 }
-STAND_IN = Path(__file__).with_name("stand_in.py")
-
-
-@contextmanager
-def serving(port: int = 0) -> Iterator[int]:
-    """Run the stand-in and yield its port."""
-    command = [sys.executable, "-W", "error", str(STAND_IN), str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield int(process.stdout.readline())
-        finally:
-            process.kill()
 
 
 async def test_the_journal_works_over_a_socket() -> None:
