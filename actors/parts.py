@@ -11,7 +11,10 @@ from smista.ports.journal import Journal
 from smista.ports.provider import Providers
 
 CLIENT_TOOLS = frozenset(
-    {"read_file", "write_file", "edit_file", "shell", "list_files", "search_files", "git"}
+    {
+        *("read_file", "write_file", "edit_file", "shell"),
+        *("list_files", "search_files", "git", "fetch_url"),
+    }
 )
 
 

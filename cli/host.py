@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -22,6 +23,7 @@ from smista.sdk.run import Approval
 
 NOBODY = "refused: it needs an answer, and there is no terminal to ask at"
 NO = "the user said no"
+_ASKED: Final = {"shell": "run it?", "git": "run it?", "fetch_url": "fetch it?"}
 
 
 class TerminalHost:
@@ -139,7 +141,7 @@ class TerminalHost:
             self.refused_last = False
             self.say("approved in advance")
             return await self._perform(request, prepared, "approved")
-        asked = "run it?" if request.name in ("shell", "git") else "do it?"
+        asked = _ASKED.get(request.name, "do it?")
         question = Question(title=prepared.title, shown=prepared.shown, asked=asked)
         answer = await self._ask(question, always=approved_in_advance(prepared, yes=True))
         if not answer.approved:

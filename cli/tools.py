@@ -35,6 +35,8 @@ from smista.core.globs import Globs, compile_globs, problem
 from smista.core.privacy import Guard
 from smista.core.proposals import unified
 from smista.core.tools import LISTING_TOOLS
+from smista.sdk.errors import NotFetched
+from smista.sdk.fetching import check_url, fetch_url
 
 PERMISSIONS: Final[Mapping[str, str]] = {
     "read_file": "file_read",
@@ -44,6 +46,7 @@ PERMISSIONS: Final[Mapping[str, str]] = {
     "list_files": "file_read",
     "search_files": "file_read",
     "git": "git",
+    "fetch_url": "network",
 }
 """Tool → the permission key that governs it. There are no other tools here."""
 
@@ -89,6 +92,11 @@ class Looking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A call as it will be done. *shown* is the whole diff or command.
 
@@ -98,7 +106,7 @@ class Prepared:
 
     title: str
     shown: str
-    action: Reading | Change | Command | Looking | GitCall
+    action: Reading | Change | Command | Looking | GitCall | Fetch
     paths: tuple[str, ...] | None = None
     confined: bool = True
 
@@ -143,6 +151,9 @@ def prepare(
             return _prepare_looking(request, here, agreed=agreed, guard=guard)
         case "shell":
             return _prepare_shell(arguments)
+        case "fetch_url":
+            _know(arguments, "url")
+            return _prepare_fetch(_string(arguments, "url"))
         case "git":
             _know(arguments, "arguments")
             git = prepare_git(arguments.get("arguments"), here, guard)
@@ -181,6 +192,8 @@ async def perform(
             return await _look(looking, here)
         case GitCall() as git:
             return await _git(git, here, hidden)
+        case Fetch(url=url):
+            return await _fetch(url)
     try:
         return Outcome(content=await trio.to_thread.run_sync(work))
     except Unusable as fault:
@@ -269,6 +282,21 @@ async def _look(looking: Looking, here: Surroundings) -> Outcome:
     except Unusable as fault:
         return Outcome(content=str(fault), is_error=True, paths=())
     return Outcome(content=found.text, paths=found.paths)
+
+
+def _prepare_fetch(text: str) -> Prepared:
+    try:
+        url = str(check_url(text))
+    except NotFetched as fault:
+        raise Unusable(str(fault)) from fault
+    return Prepared(title="fetch_url", shown=url, action=Fetch(url=url))
+
+
+async def _fetch(text: str) -> Outcome:
+    try:
+        return Outcome(content=await fetch_url(check_url(text)))
+    except NotFetched as fault:
+        return Outcome(content=str(fault), is_error=True)
 
 
 async def _git(call: GitCall, here: Surroundings, hidden: frozenset[str]) -> Outcome:

@@ -75,6 +75,8 @@ async def run_prompt(
     prompt = await whole_prompt(words)
     named_model = _model(model)
     config = (await configured(here)).merged
+    if config.local_preferences.no_network:
+        config = override(config, Override(permissions={"network": Mode.DENY}))
     if deny_tools:
         config = override(config, Override(permissions=dict.fromkeys(_PERMISSIONS, Mode.DENY)))
     collected = await collect(prompt, here, files=files)

@@ -34,6 +34,10 @@ class BadAnswer(SdkError):
     """What answered does not speak the router's language."""
 
 
+class NotFetched(SdkError):
+    """A page of the internet that is not fetched; the text tells whoever asked why."""
+
+
 class NotSignedIn(SdkError):
     """The call needs a session token, and the client holds none and no key to get one."""
 

@@ -83,3 +83,12 @@ def test_yes_covers_writes_inside_the_root_only(here, request_, covered):
     prepared = prepare(request_, here, agreed=True)
     assert approved_in_advance(prepared, yes=True) is covered
     assert not approved_in_advance(prepared, yes=False)
+
+
+def test_fetching_follows_the_network_permission(here):
+    request = call("fetch_url", "allow", url="https://example.org/a")
+    assert mode(here, request) is Mode.ASK
+    assert mode(here, request, network="allow") is Mode.ALLOW
+    assert denied(request, ToolsConfig(permissions={"network": "deny"}))
+    seen = ToolRequest("c", "fetch_url", {"url": "https://example.org"}, "allow", True)
+    assert mode(here, seen, network="allow") is Mode.ASK
