@@ -70,7 +70,7 @@ class _Walk:
     def notes(self) -> list[str]:
         notes: list[str] = []
         if self.restricted:
-            notes.append(f"[{self.restricted} files are restricted and left out]")
+            notes.append(f"[restricted files left out: {self.restricted}]")
         if self.skipped:
             notes.append(f"[not looked into: {', '.join(sorted(self.skipped))}]")
         if self.seen >= MAX_SEEN:

@@ -110,7 +110,8 @@ class TerminalHost:
         prepared = await trio.to_thread.run_sync(look)
         if mode_of(request, prepared, self._tools) is not Mode.ALLOW:
             return await self._run_if_approved(request, prepared)
-        self.say(f"→ {visible_line(prepared.title)} {visible_line(prepared.shown)[:200]}")
+        told = prepared.shown if request.name == "git" else f"{prepared.title} {prepared.shown}"
+        self.say(f"→ {visible_line(told)[:200]}")
         return await self._perform(request, prepared, None)
 
     async def _run_outside(self, request: ToolRequest) -> ToolResultEntry:

@@ -92,7 +92,7 @@ async def test_what_is_restricted_or_smistas_own_is_left_out(here, tmp_path, nam
     outcome = await do(here, name, ".env", "*.pem", **arguments)
     for word in ("canary", ".env", "PEM", "secrets", "config", "link", "folder"):
         assert word not in outcome.content
-    assert "[2 files are restricted and left out]" in outcome.content
+    assert "[restricted files left out: 2]" in outcome.content
     assert "[not looked into: .git]" in outcome.content
 
 
