@@ -12,7 +12,7 @@ from cli.permissions import approved_in_advance, denied, mode_of
 from cli.questions import Question, question_beyond, question_of
 from cli.render import render
 from cli.surroundings import Surroundings
-from cli.tools import PERMISSIONS, Change, Outside, Prepared, perform, prepare, touched
+from cli.tools import PERMISSIONS, Change, Outside, Prepared, leads_to, perform, prepare, touched
 from cli.visible import echo, echo_styled, visible_line
 from smista.core.events import Event, ToolRequest
 from smista.core.intents import Mode
@@ -116,10 +116,11 @@ class TerminalHost:
 
     async def _run_outside(self, request: ToolRequest) -> ToolResultEntry:
         """Ask first, look afterwards: a refusal says nothing about what is there."""
-        answer = await self._ask(question_beyond(request))
+        real = await trio.to_thread.run_sync(leads_to, request, self._here)
+        answer = await self._ask(question_beyond(request, str(real)))
         if not answer.approved:
             return self._refuse(request, self._why(answer))
-        look = partial(prepare, request, self._here, agreed=True, guard=self._guard)
+        look = partial(prepare, request, self._here, agreed=real, guard=self._guard)
         try:
             prepared = await trio.to_thread.run_sync(look)
         except Unusable as fault:
@@ -143,6 +144,8 @@ class TerminalHost:
             self.say("approved in advance")
             return await self._perform(request, prepared, "approved")
         asked = _ASKED.get(request.name, "do it?")
+        if request.restricted_in_view and not isinstance(prepared.action, Change):
+            asked = f"restricted content is in view and could be carried away; {asked}"
         question = Question(title=prepared.title, shown=prepared.shown, asked=asked)
         answer = await self._ask(question, always=approved_in_advance(prepared, yes=True))
         if not answer.approved:

@@ -42,10 +42,10 @@ def question_of(approval: Approval, sizes: Mapping[str, int]) -> Question:
             return Question(title=f"the router asks: {approval.kind}", shown=shown, asked="go on?")
 
 
-def question_beyond(request: ToolRequest) -> Question:
-    """Return *request* as it is put before a person while nobody has looked where it leads."""
+def question_beyond(request: ToolRequest, real: str) -> Question:
+    """Return *request*, which leads to *real*, as it is put before a person."""
     wanted = request.arguments
-    lines = [f"path: {wanted.get('path')}", "this is outside the project"]
+    lines = [f"path: {real}", "this is outside the project"]
     for name, mark in (("old", "-"), ("new", "+"), ("content", "+")):
         if isinstance(text := wanted.get(name), str):
             lines += [f"{mark}{line}" for line in text.split("\n")]

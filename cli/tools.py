@@ -129,12 +129,13 @@ def prepare(
     request: ToolRequest,
     here: Surroundings,
     *,
-    agreed: bool = False,
+    agreed: Path | None = None,
     guard: Guard | None = None,
 ) -> Prepared:
     """Return what *request* would do. Blocks on files. Raises Unusable.
 
-    Raises Outside, whatever is there and before it is looked at, unless the user *agreed*.
+    Raises Outside, whatever is there and before it is looked at, unless the user *agreed* to the
+    real path (`leads_to`).
     """
     arguments = request.arguments
     match request.name:
@@ -163,6 +164,15 @@ def prepare(
             raise Unusable(f"there is no tool {request.name!r} on this machine")
 
 
+def leads_to(request: ToolRequest, here: Surroundings) -> Path:
+    """Return where the path of *request* leads, for the eyes of the user alone. Blocks."""
+    plain = here.root / str(request.arguments.get("path", ".")).replace("\0", "")
+    try:
+        return plain.resolve()
+    except (OSError, RuntimeError):
+        return Path(os.path.normpath(plain))
+
+
 def touched(request: ToolRequest, here: Surroundings) -> tuple[str, ...] | None:
     """Return the given and the real path that *request* names, also if it cannot be done.
 
@@ -171,7 +181,7 @@ def touched(request: ToolRequest, here: Surroundings) -> tuple[str, ...] | None:
     if request.name in LISTING_TOOLS:
         return ()  # a call that was not done has read nothing
     try:
-        return _both(*_locate(request.arguments, here, agreed=False), here)
+        return _both(*_locate(request.arguments, here, agreed=None), here)
     except (Unusable, Outside):
         return None
 
@@ -240,7 +250,7 @@ def _prepare_edit(arguments: Mapping[str, Any], place: Place, here: Surroundings
 
 
 def _prepare_looking(
-    request: ToolRequest, here: Surroundings, *, agreed: bool, guard: Guard | None
+    request: ToolRequest, here: Surroundings, *, agreed: Path | None, guard: Guard | None
 ) -> Prepared:
     searches = request.name == "search_files"
     arguments = {name: value for name, value in request.arguments.items() if value is not None}
@@ -365,7 +375,7 @@ def _write(change: Change, here: Surroundings) -> str:
     return f"written, {len(change.after)} bytes"
 
 
-def _locate(arguments: Mapping[str, Any], here: Surroundings, *, agreed: bool) -> Place:
+def _locate(arguments: Mapping[str, Any], here: Surroundings, *, agreed: Path | None) -> Place:
     """Return the path as given and the real path of what it names, all links followed."""
     given = _string(arguments, "path")
     if not given or "\0" in given:
@@ -373,22 +383,24 @@ def _locate(arguments: Mapping[str, Any], here: Surroundings, *, agreed: bool) -
     plain = Path(os.path.normpath(here.root / given))
     if is_ours(plain, here):
         raise Unusable(f"{given} belongs to smista itself and is closed to tools")
-    if not agreed and not (plain.is_relative_to(here.root) or _inside(plain, here)):
+    if agreed is None and not (plain.is_relative_to(here.root) or _inside(plain, here)):
         raise Outside
     real = _real(given, here, agreed=agreed)
-    if not agreed and not _inside(real, here):
+    if agreed is None and not _inside(real, here):
         raise Outside
+    if agreed is not None and real != agreed:
+        raise Unusable(f"{given} leads somewhere else by now")
     if is_ours(real, here):
         raise Unusable(f"{given} belongs to smista itself and is closed to tools")
     return given, real
 
 
-def _real(given: str, here: Surroundings, *, agreed: bool) -> Path:
+def _real(given: str, here: Surroundings, *, agreed: Path | None) -> Path:
     try:
         return (here.root / given).resolve()
     except (OSError, RuntimeError) as error:
         # It may be a link out of the project, and what is wrong with it, wrong there.
-        if not agreed:
+        if agreed is None:
             raise Outside from None
         raise Unusable(f"{given} does not lead anywhere") from error
 

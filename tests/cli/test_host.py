@@ -141,6 +141,20 @@ async def test_outside_the_project_one_yes_reads(here, tmp_path):
     assert str(tmp_path / "there") in result.paths
 
 
+async def test_a_link_is_put_before_the_user_as_what_it_leads_to(here, tmp_path, capsys):
+    (tmp_path / "there").write_text("text\n")
+    (here.root / "innocent").symlink_to(tmp_path / "there")
+    await run(host(here, Person("n\n")), call("read_file", path="innocent"))
+    assert f"path: {tmp_path / 'there'}\n" in capsys.readouterr().err
+
+
+async def test_a_question_says_that_restricted_content_could_leave(here):
+    person = Person("n\n")
+    request = ToolRequest("c", "shell", {"command": "ls"}, "allow", True)
+    await run(host(here, person, shell="allow"), request)
+    assert "restricted content is in view" in person.asked[0]
+
+
 def approval(kind, **detail):
     return Approval(approval_id="a", kind=kind, detail=detail)
 

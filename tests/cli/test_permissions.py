@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from cli.permissions import approved_in_advance, denied, mode_of
-from cli.tools import prepare
+from cli.tools import leads_to, prepare
 from smista.core.events import ToolRequest
 from smista.core.intents import Mode, stricter
 from smista.core.policy import ToolsConfig
@@ -21,7 +21,9 @@ def here(tmp_path):
 
 def mode(here, request, **permissions):
     return mode_of(
-        request, prepare(request, here, agreed=True), ToolsConfig(permissions=permissions)
+        request,
+        prepare(request, here, agreed=leads_to(request, here)),
+        ToolsConfig(permissions=permissions),
     )
 
 
@@ -80,7 +82,7 @@ def test_a_command_with_restricted_content_in_view_always_asks(here):
     ],
 )
 def test_yes_covers_writes_inside_the_root_only(here, request_, covered):
-    prepared = prepare(request_, here, agreed=True)
+    prepared = prepare(request_, here, agreed=leads_to(request_, here))
     assert approved_in_advance(prepared, yes=True) is covered
     assert not approved_in_advance(prepared, yes=False)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cli.files import MAX_FILE, Unusable, lines_of
 from cli.host import TerminalHost
-from cli.tools import MAX_RESULT, Outside, perform, prepare, touched
+from cli.tools import MAX_RESULT, Outside, leads_to, perform, prepare, touched
 from smista.core.policy import ToolsConfig
 from smista.core.proposals import unified
 from tests.cli.ground import call, surroundings
@@ -102,7 +102,7 @@ def test_the_place_that_counts_is_where_links_lead(here, tmp_path, path, confine
     (here.root / "folder-out").symlink_to(tmp_path / "outside")
     (here.root / "link-in").symlink_to("a.txt")
     for request in (call("read_file", path=path), call("write_file", path=path, content="x")):
-        assert prepare(request, here, agreed=True).confined is confined
+        assert prepare(request, here, agreed=leads_to(request, here)).confined is confined
 
 
 def test_given_and_real_paths_are_reported(here):
@@ -124,8 +124,9 @@ def test_smistas_own_files_are_closed_to_every_tool(here, tool, path):
 def test_the_global_directory_is_closed_through_a_link_too(here):
     here.places.config.mkdir()
     (here.root / "way-in").symlink_to(here.places.config)
+    request = call("write_file", path="way-in/config.toml", content="x")
     with pytest.raises(Unusable, match="smista"):
-        prepare(call("write_file", path="way-in/config.toml", content="x"), here, agreed=True)
+        prepare(request, here, agreed=leads_to(request, here))
 
 
 @pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/pre-commit", ".GIT/x", "way-in/x"])
@@ -218,6 +219,19 @@ def test_nobody_looks_outside_the_root_before_somebody_agreed(here, tmp_path, mo
             assert str(caught.value) == ""
 
 
+def test_an_agreement_is_to_one_place(here, tmp_path):
+    (tmp_path / "shown").write_text("x")
+    (tmp_path / "other").write_text("canary")
+    (here.root / "link").symlink_to(tmp_path / "shown")
+    request = call("read_file", path="link")
+    agreed = leads_to(request, here)
+    assert agreed == tmp_path / "shown"
+    (here.root / "link").unlink()
+    (here.root / "link").symlink_to(tmp_path / "other")
+    with pytest.raises(Unusable, match="somewhere else"):
+        prepare(request, here, agreed=agreed)
+
+
 @pytest.mark.parametrize("name", ["there.txt", "gone", "binary", "loop"])
 def test_whoever_agreed_is_told_what_is_wrong(here, tmp_path, name):
     (tmp_path / "there.txt").write_text("secret\n")
@@ -225,7 +239,7 @@ def test_whoever_agreed_is_told_what_is_wrong(here, tmp_path, name):
     (tmp_path / "loop").symlink_to("loop")
     request = call("edit_file", path=f"../{name}", old="guess", new="y")
     with pytest.raises(Unusable):
-        prepare(request, here, agreed=True)
+        prepare(request, here, agreed=leads_to(request, here))
 
 
 def test_a_call_that_cannot_be_done_still_says_where_it_leads(here):
