@@ -92,8 +92,10 @@ class Lease:
         if number is None:
             return known
         try:
-            await self._parts.journal.release_lease(self._session_id, number)
+            released = await self._parts.journal.release_lease(self._session_id, number)
         except StorageError as error:
             log.warning("the lease of a session is left to expire: %s", error)
             return known
+        if not released:
+            return known  # others came between: the next lease's number will not follow
         return replace(known, run=replace(known.run, lease=number + 1))

@@ -86,10 +86,11 @@ class Journal(Protocol):
         """
         ...
 
-    async def release_lease(self, session_id: str, number: int) -> None:
-        """Give lease *number* back, if it is still the session's, and raise the run's `lease`.
+    async def release_lease(self, session_id: str, number: int) -> bool:
+        """Give lease *number* back and raise the run's `lease` by one.
 
-        For who wrote nothing: a turn under that lease cannot be written any more.
+        For who wrote nothing: a turn under that lease cannot be written any more. False: it was
+        given back before, or is not the session's last; then nothing was changed.
         """
         ...
 

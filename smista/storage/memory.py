@@ -188,11 +188,13 @@ class MemoryJournal:
             self._change(address, active={**active, "lease": lease})
         return True
 
-    async def release_lease(self, session_id: str, number: int) -> None:
+    async def release_lease(self, session_id: str, number: int) -> bool:
         await trio.lowlevel.checkpoint()
         address = ref("session_run_state", session_id)
-        if self._lease(session_id) == number and "active" in self._rows[address]:
-            self._change(address, active=None, lease=number + 1)
+        if self._lease(session_id) != number or "active" not in self._rows[address]:
+            return False
+        self._change(address, active=None, lease=number + 1)
+        return True
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50

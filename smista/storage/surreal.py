@@ -109,7 +109,7 @@ SELECT VALUE lease FROM $state
 """
 _RELEASE: Final = """
 UPDATE $state SET active = NONE, lease = lease + 1
-    WHERE lease = $number AND active != NONE RETURN NONE
+    WHERE lease = $number AND active != NONE RETURN VALUE lease
 """
 _RELEASE_ALL: Final = f"""
 UPDATE session_run_state SET active = NONE, lease = lease + 1
@@ -259,9 +259,10 @@ class SurrealJournal:
         )
         return _last_list(answers) == [number]
 
-    async def release_lease(self, session_id: str, number: int) -> None:
+    async def release_lease(self, session_id: str, number: int) -> bool:
         state = ref("session_run_state", session_id)
-        await self._store.change(_RELEASE, state=state, number=number)
+        answers = await self._store.change(_RELEASE, state=state, number=number)
+        return bool(_last_list(answers))
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50

@@ -404,6 +404,22 @@ async def test_a_lease_that_may_not_have_been_given_back_is_no_ground_to_trust_m
         assert await texts(b) == ["one", "1", "two", "2"]
 
 
+async def test_a_lease_that_was_overtaken_before_it_was_given_back_is_no_ground_either(mock_clock):
+    class Overtaken(MemoryJournal):
+        async def release_lease(self, session_id, number):
+            routers.time.missed += LEASE
+            await hear(await b.execute("one"))
+            return await super().release_lease(session_id, number)
+
+    async with open_routers() as routers:
+        script = ScriptedProvider(said("2"))
+        a = await routers.open("a", script, journal=routers.journal(Overtaken))
+        b = await routers.open("b", ScriptedProvider(said("1")))
+        await hear(await a.stop())
+        await hear(await a.execute("two"))
+        assert await texts(b) == ["one", "1", "two", "2"]
+
+
 async def test_who_waits_for_a_lease_is_answered_when_the_router_leaves(mock_clock):
     async with open_routers() as routers:
 

@@ -109,14 +109,14 @@ async def test_one_of_many_who_take_at_once_has_it(pair: Pair) -> None:
 async def test_a_lease_given_back_is_free_and_its_number_is_used_up(pair: Pair) -> None:
     session = await new_session(pair.one)
     await take(pair.one, session, "a")
-    await pair.one.release_lease(session.id, 1)
-    await pair.one.release_lease(session.id, 1)
+    assert await pair.one.release_lease(session.id, 1)
+    assert not await pair.one.release_lease(session.id, 1)
     run = (await pair.one.load(session)).run
     assert (run.active, run.lease) == (None, 2)
     with pytest.raises(LeaseLost):
         await pair.one.record_turn(replace(turn(session), lease=1))
     assert await take(pair.other, session, "b") == 3
-    await pair.one.release_lease(session.id, 1)
+    assert not await pair.one.release_lease(session.id, 1)
     assert await take(pair.one, session, "a") is None
 
 
