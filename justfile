@@ -23,6 +23,10 @@ bench *args:
 soak *args:
     @python -m bench.soak {{ args }}
 
+# our adapters against model servers that others wrote; needs a package index
+interop:
+    @python -m tools.interop
+
 # format, lint and who may import whom
 lint:
     @ruff format --check --quiet .

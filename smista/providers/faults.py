@@ -61,7 +61,7 @@ _BILLING: Final = re.compile(
 _MODEL_CODES: Final = frozenset({"model_not_found", "model_not_available"})
 _NO_MODEL: Final = re.compile(
     r"\bmodel\b.{0,120}(?:not found|does not exist|not exist|unknown|no such)"
-    r"|(?:not found|no such|unknown).{0,40}\bmodel\b",
+    r"|(?:not found|no such|unknown).{0,40}\bmodel\b|invalid model (?:name|id)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _UNSUPPORTED: Final = re.compile(

@@ -1,4 +1,8 @@
-"""The only module that sends bytes to a provider: one POST, one answer, no second try."""
+"""The only module that sends bytes to a provider: one POST, one answer.
+
+A second try is the turn's business. What is sent again here is only what a connection swallowed
+that the server had hung up before.
+"""
 
 import ssl
 from collections import deque
@@ -33,6 +37,9 @@ _ERROR_BODY: Final = 64 * 1024
 # The last bytes of a chunked body may trail the end of the answer; a connection that is read
 # to its end can be used again.
 _TRAILER_WAIT: Final = 0.01
+_HUNG_UP: Final = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+# A dead connection fails after one round trip; whoever takes longer has begun to work.
+_AT_ONCE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +144,26 @@ class WireProvider:
                 extensions=self._extensions,
             )
             with trio.fail_after(self._patience.first):
-                return await self._client.send(built, stream=True)
+                return await self._reach(built)
         except trio.TooSlowError:
             raise stalled(self._descriptor.id, self._patience.first) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # The original may quote headers, so it does not travel on as the cause.
             raise unsent(self._descriptor.id, request.url, error, mask) from None
+
+    async def _reach(self, built: httpx.Request) -> httpx.Response:
+        """Send *built*, and once more if the connection ends at once without a byte of answer.
+
+        Some servers (llama.cpp's is one) keep a connection in name only: they hang up right
+        after an answer, just when the next request is on its way.
+        """
+        begun = trio.current_time()
+        try:
+            return await self._client.send(built, stream=True)
+        except _HUNG_UP:
+            if trio.current_time() - begun > _AT_ONCE:
+                raise
+            return await self._client.send(built, stream=True)
 
     async def _failure(
         self, response: httpx.Response, parts: AsyncIterator[bytes], mask: Mask

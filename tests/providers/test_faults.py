@@ -91,6 +91,7 @@ def test_fc_40_every_face_of_a_context_overflow(status, body, tokens, limit):
         (403, error("no"), errors.ProviderAuthentication, None),
         (404, error("The model `m` does not exist"), errors.ModelNotFound, None),
         (404, error("x", code="model_not_found"), errors.ModelNotFound, None),
+        (400, error("Invalid model name passed in model=m."), errors.ModelNotFound, None),
         (404, b"404 page not found", errors.ProviderFailure, "not_an_api"),
         (404, b"<html>nginx</html>", errors.ProviderFailure, "not_an_api"),
         (405, b"", errors.ProviderFailure, "not_an_api"),

@@ -233,6 +233,34 @@ async def test_a_connection_closed_before_the_answer_may_be_tried_again(then):
     assert fault.details["kind"] in ("connection_lost", "truncated_stream", "empty_response")
 
 
+async def test_what_a_connection_swallowed_that_had_been_hung_up_is_sent_again_once():
+    answered = sends(said("a"), STOP, DONE)
+
+    async def play(stream: trio.SocketStream) -> None:
+        if len(server.requests) % 2 == 0:
+            raise Finished
+        await answered(stream)
+
+    async with open_pair(play) as (server, provider):
+        for _ in range(3):
+            events, fault = await ask(provider)
+            assert fault is None
+            assert text_of(events) == "a"
+        assert len(server.requests) == 5
+        assert server.connections == 3
+
+
+async def test_who_always_hangs_up_is_asked_no_third_time():
+    async def play(stream: trio.SocketStream) -> None:
+        raise Finished
+
+    async with open_pair(play) as (server, provider):
+        _, fault = await ask(provider)
+    assert isinstance(fault, errors.ProviderUnavailable)
+    assert fault.details["kind"] == "connection_lost"
+    assert len(server.requests) == 2
+
+
 async def test_nobody_listening_is_told_with_the_address():
     async with open_raw_server(sends()) as server:
         url = server.url
