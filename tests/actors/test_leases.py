@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 
 import pytest
 import trio
@@ -19,32 +18,16 @@ from smista.core.errors import (
 )
 from smista.core.events import Status
 from smista.core.history import Role
+from smista.core.messages import Execute
 from smista.core.phase import AwaitingTool, Idle
+from smista.ports.sessions import Call
 from smista.storage.memory import MemoryJournal
 from tests.actors.house import USER, House, hear, open_house, outcome, request, result
-from tests.fakes import ScriptedProvider, Stall, TickingClock, called, said
+from tests.actors.leased import Draws, StoreTime
+from tests.fakes import ScriptedProvider, Stall, called, said
 
 EDIT = '{"path": "a.py", "old": "x", "new": "y"}'
 LEASE = Durations().lease
-
-
-class StoreTime:
-    """The store's clock: Trio's, and what a router slept through while its own stood still."""
-
-    def __init__(self) -> None:
-        self.missed = 0.0
-
-    def now(self) -> datetime:
-        seconds = trio.current_time() + self.missed
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-
-
-class Draws(TickingClock):
-    """A clock whose randomness is not that of another router."""
-
-    def __init__(self, router: str) -> None:
-        super().__init__()
-        self._drawn = ord(router) << 32
 
 
 class Held(ScriptedProvider):
@@ -134,6 +117,24 @@ async def test_routers_that_take_turns_each_know_what_the_other_did(mock_clock):
         state = await a.state()
         assert isinstance(state.run.phase, Idle)
         assert [m.text for m in state.messages if m.role is Role.TOOL] == ["ok"]
+
+
+async def test_what_one_router_answered_another_does_not_serve_again(mock_clock):
+    async with open_routers() as routers:
+        a = await routers.open("a", ScriptedProvider(said("1")))
+        b = await routers.open("b", ScriptedProvider(said("2")))
+        await hear(await a.execute("one"))
+        call = Call(
+            user_id=USER,
+            session_id=a.session_id,
+            message=Execute(request=request("two")),
+            idempotency_key="k",
+        )
+        first = await outcome(await b.directory.tell(call))
+        again = await outcome(await a.directory.tell(call))
+        assert again.status is Status.COMPLETED
+        assert again.data["message"] == first.data["message"]
+        assert await texts(b) == ["one", "1", "two", "2"]
 
 
 async def test_a_preview_reads_what_another_router_wrote(mock_clock):
