@@ -46,9 +46,14 @@ def render(event: Event) -> Said:
 def error_line(data: Mapping[str, Any]) -> str:
     """Return code, message and, where models were tried, why each was passed over."""
     error: Mapping[str, Any] = data.get("error", {})
-    line = visible_line(f"{error.get('code', 'internal_error')}: {error.get('message', '')}")
+    message = str(error.get("message", ""))
+    line = visible_line(f"{error.get('code', 'internal_error')}: {message}")
     attempts = error.get("details", {}).get("attempts", [])
-    tried = [f"{a.get('model')}: {a.get('code')}: {a.get('reason')}" for a in attempts]
+    tried = [
+        f"{a.get('model')}: {a.get('code')}: {a.get('reason')}"
+        for a in attempts
+        if str(a.get("reason")) not in message
+    ]
     return line + "".join(f"\n  {visible_line(attempt)}" for attempt in tried)
 
 

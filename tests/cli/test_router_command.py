@@ -144,4 +144,7 @@ def test_a_key_the_router_does_not_know_is_explained(machine):
     secrets.write_text(key[:-10] + "0" * 8 + key[-2:])
     asked = machine.run("hello")
     assert asked.returncode == 2
-    assert str(secrets) in asked.stderr
+    assert "smista login --again" in asked.stderr
+    assert machine.run("login", "--global", "--again").returncode == 0
+    assert secrets.read_text() != key
+    assert machine.run("trace").returncode == 1  # known again; no session yet

@@ -86,7 +86,7 @@ async def test_answer_model_and_rule(home, router, flags):
 
 
 async def test_errors_and_what_was_tried(home, router):
-    attempts = [{"model": EVIL, "code": EVIL, "reason": EVIL}]
+    attempts = [{"model": EVIL, "code": EVIL, "reason": EVIL + "!"}]
     error = {"code": EVIL, "message": EVIL, "details": {"attempts": attempts}}
     router.answer("POST", EXECUTE, stream(turn("error", {"error": error})))
     _, shown = await at_a_terminal(home, "hello")
