@@ -123,6 +123,11 @@ def test_a_budget_waits_until_the_tools_have_been_heard():
     assert "thinking" in asked(*within, model="claude-sonnet-5-5", effort=Effort.HIGH)
 
 
+def test_the_version_of_the_api_is_named():
+    prompt = Prompt(model="claude-opus-5-5", system="", messages=(USER,))
+    assert Anthropic().request(prompt).headers["anthropic-version"] == "2026-10-21"
+
+
 def test_the_limit_is_always_named():
     assert asked()["max_tokens"] == 32_000
     assert asked(max_output_tokens=9)["max_tokens"] == 9

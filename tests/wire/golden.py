@@ -1,12 +1,12 @@
 """Golden bytes of a dialect: what goes out for a prompt, and what a recorded answer says.
 
-Each name stands for NAME.request.json, the body that is sent, NAME.response.sse, the bytes
-that come back, and NAME.events.json, the events they mean.
+Each name stands for NAME.request.json, the body that is sent, NAME.response.sse (or .jsonl), the
+bytes that come back, and NAME.events.json, the events they mean.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from smista.core.history import Call, Message, Role
 from smista.core.prompt import Prompt, Tool
 from smista.core.stream import StreamEvent
 from smista.providers.masking import create_mask
-from smista.providers.wire import Dialect
+from smista.providers.wire import Dialect, WireRequest
 
 READ = Tool(
     name="read_file",
@@ -68,16 +68,26 @@ def crossing(first: str, second: str) -> tuple[Message, ...]:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
 class Golden:
-    """The recorded bytes in one folder, for one dialect."""
+    """The recorded bytes in one folder, for one dialect.
 
-    def __init__(self, folder: Path, dialect: Dialect, prompts: Mapping[str, Prompt]) -> None:
-        self._folder = folder
-        self._dialect = dialect
-        self._prompts = prompts
+    *url* may name the {model}; *whole* tells from which length on an answer counts as whole.
+    """
+
+    folder: Path
+    dialect: Dialect
+    prompts: Mapping[str, Prompt]
+    url: str
+    whole: Callable[[bytes], int]
+    kind: str = "sse"
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.prompts)
 
     def response(self, name: str) -> bytes:
-        return (self._folder / f"{name}.response.sse").read_bytes()
+        return (self.folder / f"{name}.response.{self.kind}").read_bytes()
 
     def events(self, name: str) -> Any:
         return self._json(f"{name}.events.json")
@@ -85,12 +95,14 @@ class Golden:
     def body(self, name: str) -> Any:
         return self._json(f"{name}.request.json")
 
+    def request(self, name: str) -> WireRequest:
+        return self.dialect.request(self.prompts[name])
+
     def sent(self, name: str) -> Any:
-        return json.loads(self._dialect.request(self._prompts[name]).body)
+        return json.loads(self.request(name).body)
 
     def read(self, name: str, pieces: Iterable[bytes]) -> Read:
-        request = self._dialect.request(self._prompts[name])
-        decoder = self._dialect.decoder(request, create_mask(None))
+        decoder = self.dialect.decoder(self.request(name), create_mask(None))
         events = [found for piece in pieces for found in decoder.feed(piece)]
         events += decoder.close()
         assert decoder.done != (decoder.fault is not None)
@@ -102,7 +114,7 @@ class Golden:
         return [{"event": type(event).__name__, **asdict(event)} for event in events], fault
 
     def _json(self, name: str) -> Any:
-        return json.loads((self._folder / name).read_text("utf-8"))
+        return json.loads((self.folder / name).read_text("utf-8"))
 
 
 def cut(raw: bytes, cuts: Iterable[int]) -> list[bytes]:
