@@ -8,6 +8,8 @@ from typing import Final
 PROMPT: Final = "run-prompt"
 """The command that words which are no command belong to."""
 
+YES_TO: Final = "--yes-to"
+_YES: Final = "--yes"
 _GLOBAL_FLAGS: Final = frozenset({"--enforce-keyring"})
 _GLOBAL_VALUES: Final = frozenset({"-L", "--log-file", "-l", "--log-filter"})
 _OF_THE_GROUP: Final = frozenset({"--help", "-h", "--version", "-V"})
@@ -50,6 +52,9 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
             ours.append(word)
         elif word in _GLOBAL_VALUES:
             ours += [word, *islice(words, 1)]
+        elif word.startswith(f"{_YES}="):
+            # click would take the word after a bare --yes for its value.
+            rest += [_YES, f"{YES_TO}={word.removeprefix(f'{_YES}=')}"]
         else:
             rest.append(word)
     return ours, rest

@@ -8,7 +8,7 @@ import trio
 
 from cli.approvals import Answer, Terminal, present
 from cli.files import Unusable
-from cli.permissions import approved_in_advance, denied, mode_of
+from cli.permissions import approved_in_advance, denied, mode_of, named_in_advance
 from cli.questions import Question, question_beyond, question_of
 from cli.render import render
 from cli.surroundings import Surroundings
@@ -40,6 +40,7 @@ class TerminalHost:
         *,
         terminal: Terminal | None,
         yes: bool = False,
+        named: frozenset[str] = frozenset(),
         quiet: bool = False,
         hidden: frozenset[str] = frozenset(),
         sizes: Mapping[str, int] | None = None,
@@ -49,6 +50,7 @@ class TerminalHost:
         self._tools = tools
         self._terminal = terminal
         self._yes = yes
+        self._named = named
         self._quiet = quiet
         self._hidden = hidden
         self._sizes: dict[str, int] = dict(sizes or {})
@@ -138,7 +140,9 @@ class TerminalHost:
 
     async def _run_if_approved(self, request: ToolRequest, prepared: Prepared) -> ToolResultEntry:
         granted = self._granted and not request.restricted_in_view
-        if approved_in_advance(prepared, yes=self._yes or granted):
+        if approved_in_advance(prepared, yes=self._yes or granted) or named_in_advance(
+            request, prepared, self._named
+        ):
             self._put(prepared.title, prepared.shown)
             self.refused_last = False
             self.say("approved in advance")

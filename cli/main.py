@@ -98,6 +98,7 @@ async def cli(
       --session ID            Go on in this session.
       --continue              Go on in this project's newest session.
       --yes                   Approve file writes inside the project.
+      --yes=shell,git,network Approve what these permissions cover as well.
       --deny-tools            Let the model use no tool at all.
       --no-stream             Print the answer when it is complete.
     """

@@ -32,6 +32,13 @@ def floor_of(request: ToolRequest, prepared: Prepared) -> Mode:
     return Mode.ALLOW if prepared.confined or request.name == "shell" else Mode.ASK
 
 
+def named_in_advance(request: ToolRequest, prepared: Prepared, named: frozenset[str]) -> bool:
+    """Return whether `--yes=…` *named* all that *request* needs; it is no word on files."""
+    if isinstance(prepared.action, Change) or request.restricted_in_view:
+        return False
+    return named.issuperset(_keys(request))
+
+
 def _keys(request: ToolRequest) -> tuple[str, ...]:
     """Return the permissions that *request* needs; git that talks to others needs two."""
     own = PERMISSIONS[request.name]

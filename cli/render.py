@@ -52,7 +52,7 @@ def error_line(data: Mapping[str, Any]) -> str:
     tried = [
         f"{a.get('model')}: {a.get('code')}: {a.get('reason')}"
         for a in attempts
-        if str(a.get("reason")) not in message
+        if not a.get("reason") or str(a["reason"]) not in message
     ]
     return line + "".join(f"\n  {visible_line(attempt)}" for attempt in tried)
 

@@ -8,7 +8,7 @@ from typing import Final
 import asyncclick as click
 
 from cli.approvals import open_terminal
-from cli.arguments import PROMPT
+from cli.arguments import PROMPT, YES_TO
 from cli.configuration import configured
 from cli.connection import open_router, secret_names
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
@@ -31,6 +31,7 @@ from smista.sdk.client import Client
 from smista.sdk.run import drive
 
 MAX_TITLE: Final = 80
+_MORE: Final = frozenset({"shell", "git", "network"})
 _PERMISSIONS: Final = frozenset(tool.permission for tool in TOOLS)
 
 
@@ -49,7 +50,12 @@ _PERMISSIONS: Final = frozenset(tool.permission for tool in TOOLS)
 @click.option("--session", "session_id", metavar="ID", help="Go on in this session.")
 @click.option("--continue", "go_on", is_flag=True, help="Go on in this project's newest session.")
 @click.option("--deny-tools", is_flag=True, help="Let the model use no tool at all.")
-@click.option("--yes", is_flag=True, help="Approve file writes inside the project.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Approve file writes inside the project; --yes=shell,git,network: these too.",
+)
+@click.option(YES_TO, "yes_to", hidden=True, default="")
 @click.option("--no-stream", is_flag=True, help="Print the answer when it is complete.")
 @click.pass_obj
 async def run_prompt(
@@ -63,6 +69,7 @@ async def run_prompt(
     go_on: bool,
     deny_tools: bool,
     yes: bool,
+    yes_to: str,
     no_stream: bool,
 ) -> int:
     """Run one prompt: the words, with what is piped in after them."""
@@ -85,6 +92,7 @@ async def run_prompt(
         config.tools,
         terminal=open_terminal(),
         yes=yes or config.local_preferences.auto_apply,
+        named=_named(yes_to),
         quiet=as_json or no_stream,
         hidden=secret_names(config),
         sizes=_sizes(collected),
@@ -116,6 +124,14 @@ async def _session(
     newest = await newest_session(client, here)
     host.say(f"going on in: {visible_line(newest.title or 'a session without a title')}")
     return newest.id
+
+
+def _named(yes_to: str) -> frozenset[str]:
+    named = frozenset(filter(None, yes_to.split(",")))
+    if not named <= _MORE:
+        wrong = ", ".join(sorted(named - _MORE))
+        raise BadUsage(f"--yes={yes_to}: {wrong}; there are {', '.join(sorted(_MORE))}")
+    return named
 
 
 def _model(text: str | None) -> ModelRef | None:

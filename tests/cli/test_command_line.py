@@ -161,6 +161,8 @@ async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
         (["-l", "loud", "status"], "loud"),
         (["--enforce-keyring", "status"], "keyring"),
         (["--yes", "--deny-tools", "hello"], "exclude"),
+        (["--yes=shell", "--deny-tools", "hello"], "exclude"),
+        (["--yes=everything", "hello"], "everything"),
         (["trace", "nonsense"], "no session id"),
         (["--session", "nonsense", "hello"], "no session id"),
         (["--continue", "--session", "x", "hello"], "exclude"),
@@ -470,6 +472,22 @@ async def test_yes_approves_writes_in_the_project(home, router):
     assert done.returncode == 0
     assert (home.project / "n").read_text() == "x"
     assert router.to(CONTINUE)[0].body["data"]["results"][0]["decision"] == "approved"
+
+
+async def test_yes_may_name_more_and_covers_that_alone(home, router):
+    calls = [
+        asks_tool("shell", {"command": "touch marker"}),
+        asks_tool("git", {"arguments": ["init", "-q", "here"]}),
+        asks_tool("read_file", {"path": "/etc/hostname"}),
+        asks_tool("write_file", {"path": ".envrc", "content": "x"}),
+    ]
+    router.answer("POST", EXECUTE, stream(calls[0]))
+    router.answer("POST", CONTINUE, *map(stream, calls[1:]), stream(completed()))
+    assert (await home.run("--yes=shell,network", "hello")).returncode == 4
+    results = [asked.body["data"]["results"][0] for asked in router.to(CONTINUE)]
+    decisions = [result.get("decision") for result in results]
+    assert decisions == ["approved", "rejected", "rejected", "rejected"]
+    assert (home.project / "marker").exists()
 
 
 async def test_at_a_terminal_the_whole_diff_is_shown_and_yes_applies_it(home, router):

@@ -148,6 +148,14 @@ async def test_a_link_is_put_before_the_user_as_what_it_leads_to(here, tmp_path,
     assert f"path: {tmp_path / 'there'}\n" in capsys.readouterr().err
 
 
+async def test_what_was_named_in_advance_is_asked_again_with_restricted_content_in_view(here):
+    person = Person("n\n")
+    one = TerminalHost(here, ToolsConfig(), terminal=person, named=frozenset({"shell"}))
+    seen = ToolRequest("c", "shell", {"command": "touch a"}, "ask", True)
+    free, held = await run(one, call("shell", command="touch b"), seen)
+    assert (free.decision, held.decision) == ("approved", "rejected")
+
+
 async def test_a_question_says_that_restricted_content_could_leave(here):
     person = Person("n\n")
     request = ToolRequest("c", "shell", {"command": "ls"}, "allow", True)

@@ -48,6 +48,13 @@ def test_an_error_names_code_and_every_model_that_was_tried():
     assert aside == "error: fallback_exhausted: m\n  a/b: unknown_model: not listed␛[2J"
 
 
+def test_a_reason_is_said_once():
+    attempts = [{"model": "a/b", "code": "c", "reason": why} for why in ("not listed", "busy", "")]
+    error = {"code": "x", "message": "a/b: not listed", "details": {"attempts": attempts}}
+    aside = render(TurnEnd(Status.ERROR, {"error": error})).aside
+    assert aside == "error: x: a/b: not listed\n  a/b: c: busy\n  a/b: c: "
+
+
 @pytest.mark.parametrize(
     "event",
     [
