@@ -10,12 +10,13 @@ from typing import Final
 
 from smista.local.findings import Place
 
-_SKIP: Final = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_KEY: Final = re.compile(r'[A-Za-z0-9_-]++|"(?:[^"\\\n]++|\\.)*+"|\'[^\'\n]*+\'')
+# Atomic groups and not groups with a possessive repeat: Python 3.11.2 loses those.
+_SKIP: Final = re.compile(r"(?>(?:[ \t\r\n]++|#[^\n]*+)*)")
+_KEY: Final = re.compile(r'[A-Za-z0-9_-]++|"(?>(?:[^"\\\n]++|\\.)*)"|\'[^\'\n]*+\'')
 _STRING: Final = re.compile(
-    r'"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}'
-    r"|'''(?:[^']++|'(?!''))*+'{3,5}"
-    r'|"(?:[^"\\\n]++|\\.)*+"'
+    r'"""(?>(?:[^"\\]++|\\.|"(?!""))*)"{3,5}'
+    r"|'''(?>(?:[^']++|'(?!''))*)'{3,5}"
+    r'|"(?>(?:[^"\\\n]++|\\.)*)"'
     r"|'[^'\n]*+'",
     re.DOTALL,
 )
