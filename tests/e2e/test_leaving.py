@@ -120,8 +120,8 @@ def test_a_port_that_is_taken_is_said_by_both_ways_of_starting(house: House) -> 
         in_front = house.run("start", "--foreground")
         assert in_front.returncode == 1
         assert in_front.stderr == (
-            "error: the port is taken by another program; "
-            "choose another one: [router] port in router.toml, or --port\n"
+            "error: the port is taken by another program; choose another one: "
+            "[router] port in router.toml for the router, --port for demo-model\n"
         )
         behind = house.run("start")
         assert behind.returncode == 1
