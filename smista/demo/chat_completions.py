@@ -2,105 +2,77 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
-from typing import Any, Final, TypeGuard
+from dataclasses import replace
+from typing import Any, Final
 
-from smista.demo.asked import Asked, BadBody, Result, tells_of_failure
+from smista.demo.asked import Asked, BadBody, By, Said, compose, tells_of_failure
+from smista.demo.json_body import (
+    content_text,
+    dump,
+    in_two,
+    is_list,
+    is_object,
+    objects,
+    read_object,
+    tool_names,
+)
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-_GIVEN: Final = ("system", "developer", "user")
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
+_ROLES: Final = {
+    "system": By.SYSTEM,
+    "developer": By.SYSTEM,
+    "user": By.USER,
+    "tool": By.TOOL,
+}
 
 
 def read_request(body: bytes, path: str = "") -> Asked:
     """Return what *body* asks. Raises BadBody."""
-    try:
-        data: Any = json.loads(body)
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
-    if not _is_object(data):
-        raise BadBody("the body is not a JSON object")
-    messages: Any = data.get("messages")
-    if not _is_list(messages) or not isinstance(data.get("model"), str):
+    data = read_object(body)
+    if not is_list(data.get("messages")) or not isinstance(data.get("model"), str):
         raise BadBody("the body needs `model` and `messages`")
-    return _asked(data, list(filter(_is_object, messages)))
-
-
-def _asked(data: dict[str, Any], messages: list[dict[str, Any]]) -> Asked:
-    users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
-    newest = users[-1] if users else -1
-    names = _call_names(messages)
-    results = [m for m in messages[newest + 1 :] if m.get("role") == "tool"]
-    options: Any = data.get("stream_options")
-    digest = sha256(json.dumps([data["model"], messages], sort_keys=True).encode()).hexdigest()
-    return Asked(
-        model=data["model"],
-        user=_text(messages[newest].get("content")) if users else "",
-        texts=tuple(_text(message.get("content")) for message in messages),
-        digest=digest[:16],
-        given=tuple(_text(m.get("content")) for m in messages if m.get("role") in _GIVEN),
-        results=tuple(_result(message, names) for message in results),
-        tools=frozenset(_tool_names(data.get("tools"))),
+    messages, options = objects(data["messages"]), data.get("stream_options")
+    asked = compose(
+        data["model"],
+        _said(messages),
+        tools=tool_names(data.get("tools")),
         stream=data.get("stream") is True,
-        usage_wanted=_is_object(options) and options.get("include_usage") is True,
         body=data,
+        prompt=messages,
     )
+    return replace(asked, usage_wanted=is_object(options) and options.get("include_usage") is True)
 
 
-def _text(content: Any) -> str:
-    if _is_list(content):
-        return "".join(str(part.get("text", "")) for part in filter(_is_object, content))
-    return content if isinstance(content, str) else ""
-
-
-def _call_names(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _said(messages: Iterable[dict[str, Any]]) -> Iterator[Said]:
     names: dict[str, str] = {}
     for message in messages:
-        calls: Any = message.get("tool_calls")
-        for call in calls if _is_list(calls) else ():
-            match call:
-                case {"id": str(call_id), "function": {"name": str(name)}}:
-                    names[call_id] = name
-                case _:
-                    continue
-    return names
+        text, by = content_text(message.get("content")), _ROLES.get(str(message.get("role")))
+        names |= _call_names(message)
+        if by is By.TOOL:
+            tool = names.get(str(message.get("tool_call_id")), "tool")
+            yield Said(by=by, text=text, tool=tool, failed=tells_of_failure(text))
+        else:
+            yield Said(by=by or By.MODEL, text=text)
 
 
-def _result(message: Mapping[str, Any], names: Mapping[str, str]) -> Result:
-    text = _text(message.get("content"))
-    return Result(
-        tool=names.get(str(message.get("tool_call_id")), "tool"),
-        text=text,
-        failed=tells_of_failure(text),
-    )
-
-
-def _tool_names(tools: Any) -> Iterator[str]:
-    for tool in tools if _is_list(tools) else ():
-        match tool:
-            case {"function": {"name": str(name)}}:
-                yield name
+def _call_names(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for call in objects(message.get("tool_calls")):
+        match call:
+            case {"id": str(call_id), "function": {"name": str(name)}}:
+                yield call_id, name
             case _:
                 continue
 
 
 def error_body(failure: Failure) -> bytes:
     """Return the JSON body of an HTTP error."""
-    return _dump({"error": _error(failure)}) if failure.body is None else failure.body.encode()
+    return dump({"error": _error(failure)}) if failure.body is None else failure.body.encode()
 
 
 def models_body(models: Iterable[str]) -> bytes:
     entries = [{"id": m, "object": "model", "created": 0, "owned_by": "smista"} for m in models]
-    return _dump({"object": "list", "data": entries})
+    return dump({"object": "list", "data": entries})
 
 
 def _error(failure: Failure) -> dict[str, Any]:
@@ -146,20 +118,19 @@ class EventWriter:
         return last + usage + b"data: [DONE]\n\n"
 
     def _call(self, step: Tool) -> Iterator[bytes]:
-        index, text = self._calls, json.dumps(step.arguments, ensure_ascii=False)
+        index = self._calls
         self._calls += 1
         name = {"name": step.tool, "arguments": ""}
         opening = {"index": index, "id": _call_id(self._asked, step, index), "type": "function"}
         yield self._delta({"tool_calls": [{**opening, "function": name}]})
-        middle = len(text) // 2
-        for piece in (text[:middle], text[middle:]):
+        for piece in in_two(step.arguments):
             yield self._delta({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return self._chunk([_choice(delta, None)])
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
-        return b"data: %b\n\n" % _dump({**self._head, "choices": choices, **more})
+        return b"data: %b\n\n" % dump({**self._head, "choices": choices, **more})
 
 
 def create_writer(asked: Asked, tokens: Tokens) -> EventWriter:
@@ -178,7 +149,7 @@ def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:
     if calls:
         message["tool_calls"] = [_whole_call(asked, step, at) for at, step in enumerate(calls)]
     choice = {"index": 0, "message": message, "finish_reason": _finish(len(calls))}
-    return _dump(
+    return dump(
         {
             "id": f"chatcmpl-{asked.digest}",
             "object": "chat.completion",
@@ -215,8 +186,3 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": tokens.cached},
         "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
     }
-
-
-def _dump(value: Any) -> bytes:
-    # A lone surrogate that came in as an escape must not end the connection.
-    return _JSON.encode(value).encode("utf-8", "replace")

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 from urllib.parse import unquote
 
 from smista.demo.asked import Asked, BadBody, By, Said, compose, tells_of_failure
+from smista.demo.json_body import (
+    dump,
+    is_list,
+    is_object,
+    read_object,
+)
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _METHODS: Final = ("generateContent", "streamGenerateContent")
 _STATUS: Final = {
     400: "INVALID_ARGUMENT",
@@ -23,25 +28,14 @@ _STATUS: Final = {
 }
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
 def read_request(body: bytes, path: str) -> Asked:
     """Return what *body* asks; *path* names the model and the method. Raises BadBody."""
     model, _, method = path.rpartition("/")[2].partition(":")
     if method not in _METHODS:
         raise BadBody(f"the method is one of {', '.join(_METHODS)}")
-    try:
-        data: Any = json.loads(body)
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
-    contents = data.get("contents") if _is_object(data) else None
-    if not _is_object(data) or not _is_list(contents):
+    data = read_object(body)
+    contents: Any = data.get("contents")
+    if not is_list(contents):
         raise BadBody("the body needs `contents`")
     system = _parts(data.get("systemInstruction"))
     return compose(
@@ -55,7 +49,7 @@ def read_request(body: bytes, path: str) -> Asked:
 
 
 def _said(contents: list[Any]) -> Iterator[Said]:
-    for content in filter(_is_object, contents):
+    for content in filter(is_object, contents):
         by = By.MODEL if content.get("role") == "model" else By.USER
         for part in _parts(content):
             match part:
@@ -68,8 +62,8 @@ def _said(contents: list[Any]) -> Iterator[Said]:
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    parts = content.get("parts") if _is_object(content) else None
-    return list(filter(_is_object, parts)) if _is_list(parts) else []
+    parts = content.get("parts") if is_object(content) else None
+    return list(filter(is_object, parts)) if is_list(parts) else []
 
 
 def _text(part: dict[str, Any]) -> str:
@@ -77,7 +71,7 @@ def _text(part: dict[str, Any]) -> str:
 
 
 def _result(name: str, response: Any) -> Said:
-    answer = response if _is_object(response) else {}
+    answer = response if is_object(response) else {}
     failed = "error" in answer
     said: Any = answer.get("error" if failed else "output", answer)
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
@@ -85,9 +79,9 @@ def _result(name: str, response: Any) -> Said:
 
 
 def _tool_names(tools: Any) -> Iterator[str]:
-    for tool in filter(_is_object, tools if _is_list(tools) else ()):
+    for tool in filter(is_object, tools if is_list(tools) else ()):
         declared: Any = tool.get("functionDeclarations")
-        for function in declared if _is_list(declared) else ():
+        for function in declared if is_list(declared) else ():
             match function:
                 case {"name": str(name)}:
                     yield name
@@ -101,11 +95,11 @@ def error_body(failure: Failure) -> bytes:
         return failure.body.encode()
     status = _STATUS.get(failure.status, "UNKNOWN")
     error = {"code": failure.status, "message": failure.message, "status": status}
-    return _dump({"error": error})
+    return dump({"error": error})
 
 
 def models_body(models: Iterable[str]) -> bytes:
-    return _dump({"models": [_model(name) for name in models]})
+    return dump({"models": [_model(name) for name in models]})
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -157,7 +151,7 @@ class EventWriter:
         return self._event({"candidates": [_candidate([part])]})
 
     def _event(self, chunk: dict[str, Any]) -> bytes:
-        return b"data: %b\n\n" % _dump({**chunk, **_foot(self._asked)})
+        return b"data: %b\n\n" % dump({**chunk, **_foot(self._asked)})
 
 
 def create_writer(asked: Asked, tokens: Tokens) -> EventWriter:
@@ -180,7 +174,7 @@ def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:
             case _:
                 continue
     whole = _candidate(parts) | {"finishReason": "STOP"}
-    return _dump({"candidates": [whole], "usageMetadata": _usage(tokens), **_foot(asked)})
+    return dump({"candidates": [whole], "usageMetadata": _usage(tokens), **_foot(asked)})
 
 
 def _candidate(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -204,8 +198,3 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
 
 def _foot(asked: Asked) -> dict[str, Any]:
     return {"modelVersion": asked.model, "responseId": asked.digest}
-
-
-def _dump(value: Any) -> bytes:
-    # A lone surrogate that came in as an escape must not end the connection.
-    return _JSON.encode(value).encode("utf-8", "replace")

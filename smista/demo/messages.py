@@ -1,14 +1,21 @@
 """The Messages format of Anthropic: bodies to requests, steps to bytes. No sockets here."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from smista.demo.asked import Asked, BadBody, By, Said, compose, tells_of_failure
+from smista.demo.json_body import (
+    dump,
+    in_two,
+    is_list,
+    is_object,
+    objects,
+    read_object,
+    tool_names,
+)
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _ERRORS: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -23,29 +30,18 @@ _ERRORS: Final = {
 _SIGNATURE: Final = "c21pc3RhLWRlbW8="
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
 def read_request(body: bytes, path: str = "") -> Asked:
     """Return what *body* asks. Raises BadBody."""
-    try:
-        data: Any = json.loads(body)
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
-    messages = data.get("messages") if _is_object(data) else None
-    if not _is_object(data) or not _is_list(messages) or not isinstance(data.get("model"), str):
+    data = read_object(body)
+    messages: Any = data.get("messages")
+    if not is_list(messages) or not isinstance(data.get("model"), str):
         raise BadBody("the body needs `model`, `max_tokens` and `messages`")
     if not isinstance(data.get("max_tokens"), int):
         raise BadBody("max_tokens: Field required")
     return compose(
         data["model"],
         [*_system(data.get("system")), *_said(messages)],
-        tools=_tool_names(data.get("tools")),
+        tools=tool_names(data.get("tools")),
         stream=data.get("stream") is True,
         body=data,
         prompt=[data.get("system"), messages],
@@ -59,7 +55,7 @@ def _system(system: Any) -> Iterator[Said]:
 
 def _said(messages: list[Any]) -> Iterator[Said]:
     names: dict[str, str] = {}
-    for message in filter(_is_object, messages):
+    for message in objects(messages):
         by = By.MODEL if message.get("role") == "assistant" else By.USER
         for block in _blocks(message.get("content")):
             match block:
@@ -76,7 +72,7 @@ def _said(messages: list[Any]) -> Iterator[Said]:
 def _blocks(content: Any) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return list(filter(_is_object, content)) if _is_list(content) else []
+    return list(filter(is_object, content)) if is_list(content) else []
 
 
 def _result(block: Mapping[str, Any], tool: str) -> Said:
@@ -85,21 +81,12 @@ def _result(block: Mapping[str, Any], tool: str) -> Said:
     return Said(by=By.TOOL, text=text, tool=tool, failed=failed)
 
 
-def _tool_names(tools: Any) -> Iterator[str]:
-    for tool in tools if _is_list(tools) else ():
-        match tool:
-            case {"name": str(name)}:
-                yield name
-            case _:
-                continue
-
-
 def error_body(failure: Failure) -> bytes:
     """Return the JSON body of an HTTP error; a *body* of the script goes out as it is."""
     if failure.body is not None:
         return failure.body.encode()
     kind = _ERRORS.get(failure.status, "api_error")
-    return _dump({"type": "error", "error": {"type": kind, "message": failure.message}})
+    return dump({"type": "error", "error": {"type": kind, "message": failure.message}})
 
 
 def models_body(models: Iterable[str]) -> bytes:
@@ -107,7 +94,7 @@ def models_body(models: Iterable[str]) -> bytes:
     names = list(models)
     entries = [_model(name) for name in names]
     ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    return _dump({"data": entries, "has_more": False, **ends})
+    return dump({"data": entries, "has_more": False, **ends})
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -168,9 +155,7 @@ class EventWriter:
     def _call(self, step: Tool) -> Iterator[bytes]:
         block: dict[str, Any] = {**_tool_use(self._asked, step, self._calls), "input": {}}
         self._calls += 1
-        text = json.dumps(step.arguments, ensure_ascii=False)
-        middle = len(text) // 2
-        pieces = ("", text[:middle], text[middle:])
+        pieces = ("", *in_two(step.arguments))
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         yield from self._block(block, deltas)
 
@@ -204,7 +189,7 @@ def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:
             case _:
                 continue
     end = {"stop_reason": _stop(calls), "stop_sequence": None, "usage": _usage(tokens)}
-    return _dump({**_head(asked), "content": content, **end})
+    return dump({**_head(asked), "content": content, **end})
 
 
 def _head(asked: Asked) -> dict[str, Any]:
@@ -236,9 +221,4 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
 
 
 def _event(kind: str, **more: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), _dump({"type": kind, **more}))
-
-
-def _dump(value: Any) -> bytes:
-    # A lone surrogate that came in as an escape must not end the connection.
-    return _JSON.encode(value).encode("utf-8", "replace")
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), dump({"type": kind, **more}))

@@ -1,42 +1,30 @@
 """Ollama's own chat format: bodies to requests, steps to JSON lines. No sockets here."""
 
-import json
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from smista.demo.asked import Asked, BadBody, By, Said, compose, tells_of_failure
+from smista.demo.json_body import dump, is_list, objects, read_object, tool_names
 from smista.demo.script import Failure, Reasoning, Script, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "application/x-ndjson"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _LONG_AGO: Final = "2026-01-01T00:00:00Z"
 _ROLES: Final = {"system": By.SYSTEM, "assistant": By.MODEL, "tool": By.TOOL}
 _WINDOW: Final = 32_768
 _FAMILY: Final = "demo"
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
 def read_request(body: bytes, path: str = "") -> Asked:
     """Return what *body* asks. Raises BadBody."""
-    try:
-        data: Any = json.loads(body)
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
-    messages = data.get("messages") if _is_object(data) else None
-    if not _is_object(data) or not _is_list(messages) or not isinstance(data.get("model"), str):
+    data = read_object(body)
+    messages: Any = data.get("messages")
+    if not is_list(messages) or not isinstance(data.get("model"), str):
         raise BadBody("the body needs `model` and `messages`")
     return compose(
         data["model"],
-        list(map(_said, filter(_is_object, messages))),
-        tools=_tool_names(data.get("tools")),
+        list(map(_said, objects(messages))),
+        tools=tool_names(data.get("tools")),
         stream=data.get("stream") is not False,
         body=data,
         prompt=messages,
@@ -53,28 +41,19 @@ def _said(message: dict[str, Any]) -> Said:
     return Said(by=by, text=text, tool=tool, failed=tells_of_failure(text))
 
 
-def _tool_names(tools: Any) -> Iterator[str]:
-    for tool in tools if _is_list(tools) else ():
-        match tool:
-            case {"function": {"name": str(name)}}:
-                yield name
-            case _:
-                continue
-
-
 def error_body(failure: Failure) -> bytes:
     """Return the JSON body of an HTTP error; a *body* of the script goes out as it is."""
-    return _dump({"error": failure.message}) if failure.body is None else failure.body.encode()
+    return dump({"error": failure.message}) if failure.body is None else failure.body.encode()
 
 
 def tags_body(script: Script) -> bytes:
     """Return the list of models."""
-    return _dump({"models": [_tag(name) for name in script.models]})
+    return dump({"models": [_tag(name) for name in script.models]})
 
 
 def show_body() -> bytes:
     """Return what there is to know of a model: the demo model is the same under every name."""
-    return _dump(
+    return dump(
         {
             "details": _details(),
             "model_info": {
@@ -128,11 +107,11 @@ class LineWriter:
 
     def end(self, tokens: Tokens) -> bytes:
         message = {"role": "assistant", "content": ""}
-        return _dump({**_head(self._asked), "message": message, **_last(tokens)}) + b"\n"
+        return dump({**_head(self._asked), "message": message, **_last(tokens)}) + b"\n"
 
     def _line(self, **more: Any) -> bytes:
         message = {"role": "assistant", **more}
-        return _dump({**_head(self._asked), "message": message, "done": False}) + b"\n"
+        return dump({**_head(self._asked), "message": message, "done": False}) + b"\n"
 
 
 def create_writer(asked: Asked, tokens: Tokens) -> LineWriter:
@@ -152,7 +131,7 @@ def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:
         message["thinking"] = thought
     if calls:
         message["tool_calls"] = [_call(asked, step, at) for at, step in enumerate(calls)]
-    return _dump({**_head(asked), "message": message, **_last(tokens)})
+    return dump({**_head(asked), "message": message, **_last(tokens)})
 
 
 def _head(asked: Asked) -> dict[str, Any]:
@@ -176,8 +155,3 @@ def _last(tokens: Tokens) -> dict[str, Any]:
         "eval_count": tokens.output,
         "eval_duration": 0,
     }
-
-
-def _dump(value: Any) -> bytes:
-    # A lone surrogate that came in as an escape must not end the connection.
-    return _JSON.encode(value).encode("utf-8", "replace")

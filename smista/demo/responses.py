@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from smista.demo.asked import Asked, BadBody, By, Said, compose, tells_of_failure
+from smista.demo.json_body import (
+    content_text,
+    dump,
+    in_two,
+    is_list,
+    is_object,
+    read_object,
+    tool_names,
+)
 from smista.demo.script import Failure, Reasoning, Step, Text, Tokens, Tool, split
 
 STREAM_TYPE: Final = "text/event-stream"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _ROLES: Final = {"system": By.SYSTEM, "developer": By.SYSTEM, "assistant": By.MODEL}
 _ERRORS: Final = {
     400: "invalid_request_error",
@@ -19,21 +27,10 @@ _ERRORS: Final = {
 }
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
 def read_request(body: bytes, path: str = "") -> Asked:
     """Return what *body* asks. Raises BadBody."""
-    try:
-        data: Any = json.loads(body)
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
-    if not _is_object(data) or not isinstance(data.get("model"), str):
+    data = read_object(body)
+    if not isinstance(data.get("model"), str):
         raise BadBody("the body needs `model` and `input`")
     items = _items(data.get("input"))
     if items is None:
@@ -43,7 +40,7 @@ def read_request(body: bytes, path: str = "") -> Asked:
     return compose(
         data["model"],
         [*said, *_said(items)],
-        tools=_tool_names(data.get("tools")),
+        tools=tool_names(data.get("tools")),
         stream=data.get("stream") is True,
         body=data,
         prompt=[instructions, items],
@@ -53,7 +50,7 @@ def read_request(body: bytes, path: str = "") -> Asked:
 def _items(given: Any) -> list[dict[str, Any]] | None:
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
-    return list(filter(_is_object, given)) if _is_list(given) else None
+    return list(filter(is_object, given)) if is_list(given) else None
 
 
 def _said(items: list[dict[str, Any]]) -> Iterator[Said]:
@@ -63,26 +60,11 @@ def _said(items: list[dict[str, Any]]) -> Iterator[Said]:
             case {"type": "function_call", "call_id": str(call_id), "name": str(name)}:
                 names[call_id] = name
             case {"type": "function_call_output", "call_id": str(call_id)}:
-                text = _text(item.get("output"))
+                text = content_text(item.get("output"))
                 tool, failed = names.get(call_id, "tool"), tells_of_failure(text)
                 yield Said(by=By.TOOL, text=text, tool=tool, failed=failed)
             case {"role": str(role)}:
-                yield Said(by=_ROLES.get(role, By.USER), text=_text(item.get("content")))
-            case _:
-                continue
-
-
-def _text(content: Any) -> str:
-    if _is_list(content):
-        return "".join(str(part.get("text", "")) for part in filter(_is_object, content))
-    return content if isinstance(content, str) else ""
-
-
-def _tool_names(tools: Any) -> Iterator[str]:
-    for tool in tools if _is_list(tools) else ():
-        match tool:
-            case {"type": "function", "name": str(name)}:
-                yield name
+                yield Said(by=_ROLES.get(role, By.USER), text=content_text(item.get("content")))
             case _:
                 continue
 
@@ -93,7 +75,7 @@ def error_body(failure: Failure) -> bytes:
         return failure.body.encode()
     kind = _ERRORS.get(failure.status, "server_error")
     error = {"message": failure.message, "type": kind, "param": None, "code": None}
-    return _dump({"error": error})
+    return dump({"error": error})
 
 
 class EventWriter:
@@ -161,13 +143,11 @@ class EventWriter:
 
     def _call(self, step: Tool) -> Iterator[bytes]:
         item = _function_call(self._asked, step, len(self._output))
-        text = item["arguments"]
         yield self._added({**item, "status": "in_progress", "arguments": ""})
-        middle, place = len(text) // 2, self._place(item)
-        kind = "response.function_call_arguments"
-        for piece in (text[:middle], text[middle:]):
+        place, kind = self._place(item), "response.function_call_arguments"
+        for piece in in_two(step.arguments):
             yield self._event(f"{kind}.delta", **place, delta=piece)
-        yield self._event(f"{kind}.done", **place, name=step.tool, arguments=text)
+        yield self._event(f"{kind}.done", **place, name=step.tool, arguments=item["arguments"])
         yield self._done(item)
 
     def _place(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +165,7 @@ class EventWriter:
     def _event(self, kind: str, **more: Any) -> bytes:
         event = {"type": kind, "sequence_number": self._number, **more}
         self._number += 1
-        return b"event: %b\ndata: %b\n\n" % (kind.encode(), _dump(event))
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), dump(event))
 
 
 def create_writer(asked: Asked, tokens: Tokens) -> EventWriter:
@@ -205,7 +185,7 @@ def whole_body(asked: Asked, steps: Iterable[Step], tokens: Tokens) -> bytes:
                 output.append(_function_call(asked, step, len(output)))
             case _:
                 continue
-    return _dump(_response(asked, "completed", output, tokens))
+    return dump(_response(asked, "completed", output, tokens))
 
 
 def _message(asked: Asked, step: Text, index: int) -> dict[str, Any]:
@@ -268,8 +248,3 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": tokens.reasoning},
         "total_tokens": tokens.input + tokens.output,
     }
-
-
-def _dump(value: Any) -> bytes:
-    # A lone surrogate that came in as an escape must not end the connection.
-    return _JSON.encode(value).encode("utf-8", "replace")

@@ -16,7 +16,7 @@ from smista.providers.faults import Complaint
 from smista.providers.json_values import json_bytes, member, text
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
-from smista.providers.tool_names import foreign, wire_names
+from smista.providers.tool_names import foreign, prompt_names
 from smista.providers.wire import Caps, WireRequest
 
 PROVIDER: Final = "anthropic"
@@ -50,7 +50,7 @@ class Anthropic:
         return {"Accept": "application/json", **VERSION}
 
     def request(self, prompt: Prompt) -> WireRequest:
-        names = _names(prompt)
+        names = prompt_names(prompt, unsafe=TOOL_NAME, limit=TOOL_NAME_LENGTH)
         body = json_bytes(_body(prompt, names))
         return WireRequest(
             url=self._url,
@@ -71,12 +71,6 @@ class Anthropic:
         return rejection(
             *(PROVIDER, self._url, status, body, mask), depth=self._caps.depth, judge=_judge
         )
-
-
-def _names(prompt: Prompt) -> dict[str, str]:
-    called = (call.name for message in prompt.messages for call in message.calls)
-    offered = (tool.name for tool in prompt.tools)
-    return wire_names((*offered, *called), unsafe=TOOL_NAME, limit=TOOL_NAME_LENGTH)
 
 
 def _body(prompt: Prompt, names: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from smista.core.history import Call, Message, Role
 from smista.core.prompt import Image, Prompt
+from smista.providers.exchange import newest_user, results_by_call
 from smista.providers.json_values import BadJson, is_object, parse_json
 
 _INTERRUPTED: Final = "[interrupted: this call has no result]"
@@ -26,8 +27,7 @@ def chat_messages(prompt: Prompt, *, provider: str, system_role: bool) -> list[d
     blank answers are left out. *system_role* False: the preamble opens the first user message.
     """
     ids = wire_ids(prompt.messages, provider=provider)
-    results = {m.call_id: m for m in prompt.messages if m.role is Role.TOOL and m.call_id}
-    newest = max((at for at, m in enumerate(prompt.messages) if m.role is Role.USER), default=-1)
+    results, newest = results_by_call(prompt.messages), newest_user(prompt.messages)
     said: list[dict[str, Any]] = []
     for at, message in enumerate(prompt.messages):
         match message.role:

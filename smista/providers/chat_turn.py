@@ -5,16 +5,14 @@ from typing import Any, Final
 from smista.core.errors import ProviderFailure
 from smista.core.stream import (
     Finish,
-    ReasoningDelta,
     StreamEnd,
     StreamEvent,
-    TextDelta,
 )
 from smista.providers.chat_usage import ChatUsage
 from smista.providers.faults import bad_stream, classify, read_complaint
 from smista.providers.json_values import is_list, is_object, items, member, text
 from smista.providers.masking import Mask
-from smista.providers.text_pairs import TextPairs
+from smista.providers.speech import Speech
 from smista.providers.tool_calls import ToolCalls, TooManyCalls
 
 _FINISHES: Final = {
@@ -33,8 +31,7 @@ class ChatTurn:
         self._limit = calls
         self._mask = mask
         self._calls = ToolCalls(limit=calls)
-        self._text = TextPairs()
-        self._reasoning = TextPairs()
+        self._speech = Speech()
         self._usage = ChatUsage()
         self._model = ""
         self._finish = ""
@@ -80,7 +77,7 @@ class ChatTurn:
             message = f"{self._provider} gave up in the middle of its answer"
             raise ProviderFailure(message, kind="upstream_error", provider=self._provider)
         end = StreamEnd(finish=self._reason(), model=self._model or None)
-        return [*self._rests(), *self._calls.end(), *self.usage(), end]
+        return [*self._speech.rest(), *self._calls.end(), *self.usage(), end]
 
     def usage(self) -> list[StreamEvent]:
         total = self._usage.total()
@@ -100,14 +97,11 @@ class ChatTurn:
         return message if is_object(message) else {}
 
     def _delta(self, delta: dict[str, Any]) -> list[StreamEvent]:
-        thought = self._reasoning.join(_reasoning(delta))
-        said = self._text.join(_content(delta) + self._refusal(delta))
-        events: list[StreamEvent] = []
-        if thought:
-            events.append(ReasoningDelta(text=thought))
-        if said:
-            events.append(TextDelta(text=said))
-        events += self._tools(delta)
+        events = [
+            *self._speech.think(_reasoning(delta)),
+            *self._speech.say(_content(delta) + self._refusal(delta)),
+            *self._tools(delta),
+        ]
         self._said = self._said or bool(events) or bool(self._calls)
         return events
 
@@ -127,13 +121,6 @@ class ChatTurn:
         except TooManyCalls:
             what = f"the answer holds more than {self._limit} tool calls"
             raise bad_stream(self._provider, "too_many_calls", what) from None
-
-    def _rests(self) -> list[StreamEvent]:
-        thought, said = self._reasoning.rest(), self._text.rest()
-        return [
-            *([ReasoningDelta(text=thought)] if thought else []),
-            *([TextDelta(text=said)] if said else []),
-        ]
 
     def _reason(self) -> Finish:
         if self._refused or self._finish in _FINISHES:

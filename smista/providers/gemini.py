@@ -17,7 +17,7 @@ from smista.providers.gemini_turn import GeminiTurn
 from smista.providers.json_values import json_bytes
 from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
-from smista.providers.tool_names import foreign, wire_names
+from smista.providers.tool_names import foreign, prompt_names
 from smista.providers.wire import Caps, WireRequest
 
 PROVIDER: Final = "gemini"
@@ -41,7 +41,7 @@ class Gemini:
         return {"Accept": "application/json"}
 
     def request(self, prompt: Prompt) -> WireRequest:
-        names = _names(prompt)
+        names = prompt_names(prompt, unsafe=TOOL_NAME, limit=TOOL_NAME_LENGTH)
         body = json_bytes(_body(prompt, names))
         model = quote(prompt.model.removeprefix("models/"), safe="")
         return WireRequest(
@@ -63,12 +63,6 @@ class Gemini:
         return rejection(
             *(PROVIDER, self._url, status, body, mask), depth=self._caps.depth, judge=judge
         )
-
-
-def _names(prompt: Prompt) -> dict[str, str]:
-    called = (call.name for message in prompt.messages for call in message.calls)
-    offered = (tool.name for tool in prompt.tools)
-    return wire_names((*offered, *called), unsafe=TOOL_NAME, limit=TOOL_NAME_LENGTH)
 
 
 def _body(prompt: Prompt, names: Mapping[str, str]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """The canonical history → messages of Ollama's own chat API. Pure."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from smista.core.history import Call, Message, Role
 from smista.core.prompt import Image, Prompt
-from smista.providers.chat_messages import arguments_text, result_text
+from smista.providers.chat_messages import result_text
+from smista.providers.exchange import arguments_object, newest_user, results_by_call
 
 
 def ollama_messages(prompt: Prompt) -> list[dict[str, Any]]:
@@ -14,8 +14,7 @@ def ollama_messages(prompt: Prompt) -> list[dict[str, Any]]:
 
     Calls have no ids on this wire: results follow in the order of the calls, with their names.
     """
-    results = {m.call_id: m for m in prompt.messages if m.role is Role.TOOL and m.call_id}
-    newest = max((at for at, m in enumerate(prompt.messages) if m.role is Role.USER), default=-1)
+    results, newest = results_by_call(prompt.messages), newest_user(prompt.messages)
     said = [{"role": "system", "content": prompt.system}] if prompt.system else []
     for at, message in enumerate(prompt.messages):
         match message.role:
@@ -44,7 +43,7 @@ def _assistant(message: Message, results: Mapping[str, Message]) -> list[dict[st
 
 
 def _call(call: Call) -> dict[str, Any]:
-    arguments = json.loads(arguments_text(call.arguments))
+    arguments = arguments_object(call.arguments)
     return {"function": {"name": call.name or "unnamed", "arguments": arguments}}
 
 

@@ -4,10 +4,8 @@ from typing import Any, Final
 
 from smista.core.stream import (
     Finish,
-    ReasoningDelta,
     StreamEnd,
     StreamEvent,
-    TextDelta,
     ToolCallEnded,
     ToolStarted,
     Usage,
@@ -16,7 +14,7 @@ from smista.providers.faults import bad_stream, classify, read_complaint
 from smista.providers.json_values import count, items, member, object_text, text
 from smista.providers.masking import Mask
 from smista.providers.ollama_errors import error_in
-from smista.providers.text_pairs import TextPairs
+from smista.providers.speech import Speech
 
 # The server says so when a request did no more than move a model in or out of memory.
 _NOTHING_SAID: Final = frozenset({"load", "unload"})
@@ -32,8 +30,7 @@ class OllamaTurn:
         self._provider = provider
         self._limit = calls
         self._mask = mask
-        self._text = TextPairs()
-        self._thought = TextPairs()
+        self._speech = Speech()
         self._calls: list[ToolCallEnded] = []
         self._usage: Usage | None = None
         self._model = ""
@@ -70,10 +67,8 @@ class OllamaTurn:
             raise bad_stream(self._provider, "truncated_stream", "the answer ended in the middle")
         if not self._begun or (self._reason in _NOTHING_SAID and not self._said):
             raise bad_stream(self._provider, "empty_response", "the answer is empty")
-        thought, said = self._thought.rest(), self._text.rest()
         return [
-            *([ReasoningDelta(text=thought)] if thought else []),
-            *([TextDelta(text=said)] if said else []),
+            *self._speech.rest(),
             *self._calls,
             *self.usage(),
             StreamEnd(finish=self._finish(), model=self._model or None),
@@ -83,11 +78,9 @@ class OllamaTurn:
         return [] if self._usage is None else [self._usage]
 
     def _message(self, message: Any) -> list[StreamEvent]:
-        thought = self._thought.join(text(member(message, "thinking")))
-        said = self._text.join(text(member(message, "content")))
         return [
-            *([ReasoningDelta(text=thought)] if thought else []),
-            *([TextDelta(text=said)] if said else []),
+            *self._speech.think(text(member(message, "thinking"))),
+            *self._speech.say(text(member(message, "content"))),
             *(self._call(entry) for entry in items(member(message, "tool_calls"))),
         ]
 

@@ -18,7 +18,7 @@ from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.responses_input import input_items
 from smista.providers.responses_turn import ResponsesTurn
-from smista.providers.tool_names import foreign, wire_names
+from smista.providers.tool_names import foreign, prompt_names
 from smista.providers.wire import Caps, WireRequest
 
 BASE_URL: Final = "https://api.openai.com/v1"
@@ -52,7 +52,7 @@ class OpenAI:
         self._caps = caps or Caps()
 
     def request(self, prompt: Prompt) -> WireRequest:
-        names = _names(prompt)
+        names = prompt_names(prompt, unsafe=_UNSAFE, limit=_NAME_LENGTH)
         body = json_bytes(self._body(prompt, names))
         return WireRequest(
             url=self._url,
@@ -102,12 +102,6 @@ def nearest_effort(effort: Effort, levels: Sequence[str]) -> str | None:
     wanted = EFFORTS.index(effort.value)
     below = [level for level in known if EFFORTS.index(level) <= wanted]
     return below[-1] if below else next(iter(known), None)
-
-
-def _names(prompt: Prompt) -> dict[str, str]:
-    offered = [tool.name for tool in prompt.tools]
-    called = [call.name for message in prompt.messages for call in message.calls]
-    return wire_names([*offered, *called], unsafe=_UNSAFE, limit=_NAME_LENGTH)
 
 
 def _tool(tool: Tool, names: Mapping[str, str]) -> dict[str, Any]:

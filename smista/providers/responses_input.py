@@ -15,6 +15,7 @@ from smista.providers.chat_messages import (
     result_text,
     wire_ids,
 )
+from smista.providers.exchange import newest_user, results_by_call
 
 
 def input_items(prompt: Prompt, names: Mapping[str, str], *, provider: str) -> list[dict[str, Any]]:
@@ -23,8 +24,7 @@ def input_items(prompt: Prompt, names: Mapping[str, str], *, provider: str) -> l
     *names*: tool name → name on the wire.
     """
     ids = wire_ids(prompt.messages, provider=provider)
-    results = {m.call_id: m for m in prompt.messages if m.role is Role.TOOL and m.call_id}
-    newest = max((at for at, m in enumerate(prompt.messages) if m.role is Role.USER), default=-1)
+    results, newest = results_by_call(prompt.messages), newest_user(prompt.messages)
     said: list[dict[str, Any]] = []
     for at, message in enumerate(prompt.messages):
         match message.role:

@@ -6,10 +6,8 @@ from typing import Any, Final
 
 from smista.core.stream import (
     Finish,
-    ReasoningDelta,
     StreamEnd,
     StreamEvent,
-    TextDelta,
     ToolCallEnded,
     ToolStarted,
     Usage,
@@ -17,7 +15,7 @@ from smista.core.stream import (
 from smista.providers.faults import bad_stream, classify, read_complaint
 from smista.providers.json_values import count, is_object, items, member, text
 from smista.providers.masking import Mask
-from smista.providers.text_pairs import TextPairs
+from smista.providers.speech import Speech
 
 _LAST: Final = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _TEXTS: Final = ("output_text", "refusal")
@@ -59,8 +57,7 @@ class ResponsesTurn:
         self._mask = mask
         self._names = names or {}
         self._calls: list[_Call] = []
-        self._text = TextPairs()
-        self._thought = TextPairs()
+        self._speech = Speech()
         self._told: set[str] = set()
         self._usage: Usage | None = None
         self._model = ""
@@ -98,9 +95,8 @@ class ResponsesTurn:
             ToolCallEnded(index=at, id=call.id, name=call.name, arguments=call.arguments)
             for at, call in enumerate(self._calls)
         ]
-        rests = [*self._thinks(self._thought.rest()), *self._says(self._text.rest())]
         end = StreamEnd(finish=self._finish(), model=self._model or None)
-        return [*rests, *ends, *self.usage(), end]
+        return [*self._speech.rest(), *ends, *self.usage(), end]
 
     def usage(self) -> list[StreamEvent]:
         return [] if self._usage is None else [self._usage]
@@ -165,16 +161,10 @@ class ResponsesTurn:
             # The parts of a summary are paragraphs.
             gap = part not in self._told and any(told.startswith(name) for told in self._told)
             self._told.add(part)
-            return self._thinks(self._thought.join(f"\n\n{piece}" if gap else piece))
+            return self._speech.think(f"\n\n{piece}" if gap else piece)
         self._told.add(part)
         self._refused = self._refused or name == "refusal"
-        return self._says(self._text.join(piece))
-
-    def _says(self, said: str) -> list[StreamEvent]:
-        return [TextDelta(text=said)] if said else []
-
-    def _thinks(self, thought: str) -> list[StreamEvent]:
-        return [ReasoningDelta(text=thought)] if thought else []
+        return self._speech.say(piece)
 
     def _item(self, item: Any, slot: int | None, *, done: bool = True) -> list[StreamEvent]:
         match text(member(item, "type")):

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
+from smista.core.prompt import Prompt
+
 _MARK: Final = 8
 
 
@@ -20,6 +22,13 @@ def wire_names(names: Iterable[str], *, unsafe: re.Pattern[str], limit: int) -> 
         fits = plain != "" and len(plain) <= limit and plain not in given.values()
         given[name] = plain if fits else _marked(name, plain, limit)
     return given
+
+
+def prompt_names(prompt: Prompt, *, unsafe: re.Pattern[str], limit: int) -> dict[str, str]:
+    """Return our name → name on the wire of all tools that *prompt* offers or tells of."""
+    offered = [tool.name for tool in prompt.tools]
+    called = [call.name for message in prompt.messages for call in message.calls]
+    return wire_names([*offered, *called], unsafe=unsafe, limit=limit)
 
 
 def foreign(names: dict[str, str]) -> dict[str, str]:
