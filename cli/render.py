@@ -49,12 +49,14 @@ def error_line(data: Mapping[str, Any]) -> str:
     message = str(error.get("message", ""))
     line = visible_line(f"{error.get('code', 'internal_error')}: {message}")
     attempts = error.get("details", {}).get("attempts", [])
-    tried = [
-        f"{a.get('model')}: {a.get('code')}: {a.get('reason')}"
-        for a in attempts
-        if not a.get("reason") or str(a["reason"]) not in message
-    ]
-    return line + "".join(f"\n  {visible_line(attempt)}" for attempt in tried)
+    return line + "".join(f"\n  {visible_line(_tried(each, message))}" for each in attempts)
+
+
+def _tried(attempt: Mapping[str, Any], message: str) -> str:
+    """Return one attempt; a reason that *message* has told is not told again."""
+    parts = [str(attempt.get("model")), str(attempt.get("code"))]
+    reason = str(attempt.get("reason") or "")
+    return ": ".join(parts if reason in message else [*parts, reason])
 
 
 def outcome_line(data: Mapping[str, Any]) -> str:

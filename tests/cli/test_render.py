@@ -52,7 +52,7 @@ def test_a_reason_is_said_once():
     attempts = [{"model": "a/b", "code": "c", "reason": why} for why in ("not listed", "busy", "")]
     error = {"code": "x", "message": "a/b: not listed", "details": {"attempts": attempts}}
     aside = render(TurnEnd(Status.ERROR, {"error": error})).aside
-    assert aside == "error: x: a/b: not listed\n  a/b: c: busy\n  a/b: c: "
+    assert aside == "error: x: a/b: not listed\n  a/b: c\n  a/b: c: busy\n  a/b: c"
 
 
 @pytest.mark.parametrize(
