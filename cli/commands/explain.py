@@ -118,7 +118,7 @@ def _snapshot(
         text=asked.text,
         run_id="explained",
         command=asked.command,
-        models=() if catalog is None else catalog.models,
+        models=() if catalog is None else catalog.all_models,
         unavailable=() if catalog is None else catalog.unavailable,
         credentials=frozenset(provider_keys(here, config, asked.explicit_model)),
         plan_mode=asked.command is TaskIntent.PLAN,

@@ -4,7 +4,9 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
+from smista.core.addresses import is_near
 from smista.core.errors import SmistaError
 from smista.core.model_ref import BUILT_IN, provider_id
 from smista.local.findings import Fault, Place, Severity
@@ -14,6 +16,8 @@ _HOUR_MS: Final = 3_600_000
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?\Z")
 _TIMEOUTS: Final = ("request_timeout_ms", "provider_timeout_ms", "tool_timeout_ms")
 _SIZES: Final = ("max_request_body_bytes", "max_context_bytes")
+_FAR: Final = "this host is remote, so nothing of yours will be sent there as to a local one"
+_CLOUD: Final = "ollama.com"
 _LEVELS: Final = ("off", "error", "warn", "warning", "info", "debug", "trace")
 
 
@@ -98,6 +102,9 @@ def _providers(config: RouterConfig) -> Iterator[Fault]:
         elif known not in BUILT_IN and not _is_http(instance.base_url):
             remedy = "set it to http://… or https://…"
             yield _error((*place, "base_url"), "no usable URL", remedy)
+        elif instance.local and _is_far(instance.base_url):
+            remedy = "set local = false, or name a host of your own"
+            yield _warning((*place, "base_url"), _FAR, remedy)
         seen: set[str] = set()
         for index, model in enumerate(instance.models):
             if model.name in seen:
@@ -109,6 +116,9 @@ def _providers(config: RouterConfig) -> Iterator[Fault]:
 def _ollama(config: RouterConfig) -> Iterator[Fault]:
     if config.ollama.enabled and not _is_http(config.ollama.base_url):
         yield _error("router.ollama.base_url", "no usable URL", "use http://127.0.0.1:11434")
+    elif config.ollama.enabled and _is_far(config.ollama.base_url):
+        remedy = "name a host of your own; for Ollama Cloud store a key and leave this out"
+        yield _warning("router.ollama.base_url", _FAR, remedy)
 
 
 def _prices(config: RouterConfig) -> Iterator[Fault]:
@@ -149,6 +159,25 @@ def _is_http(url: str | None) -> bool:
     return url is not None and re.match(r"https?://[^\s/?#]+", url) is not None
 
 
+def _is_far(url: str | None) -> bool:
+    """Tell if *url* is known to lead away; where a name leads is only known once it is called."""
+    try:
+        host = urlsplit(url or "").hostname or ""
+    except ValueError:
+        return False
+    if _is_address(host):
+        return not is_near(host)
+    return host == _CLOUD or host.endswith(f".{_CLOUD}")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _is_loopback(url: str) -> bool:
     return re.match(r"wss?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])([:/]|\Z)", url) is not None
 
@@ -158,8 +187,5 @@ def _is_everywhere(host: str) -> bool:
 
 
 def _is_host(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return _HOST.match(host) is not None and not host.replace(".", "").isdigit()
-    return True
+    named = _HOST.match(host) is not None and not host.replace(".", "").isdigit()
+    return named or _is_address(host)

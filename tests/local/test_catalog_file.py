@@ -37,6 +37,20 @@ def test_a_provider_that_is_away_keeps_its_last_facts_and_no_message(tmp_path):
     assert "canary" not in path.read_text()
 
 
+def test_models_that_are_found_by_name_only_are_kept_apart_and_outlive_a_start_without_a_key(
+    tmp_path,
+):
+    path = tmp_path / "catalog.json"
+    hidden = model("ollama", "big:cloud")
+    write_catalog(path, Catalog((model("ollama"),), by_name=(hidden,)), now=NOW)
+    write_catalog(path, Catalog((model("ollama"),)), now=NOW)
+    cached = read_catalog(path)
+    assert cached.models == (model("ollama"),)
+    assert cached.all_models == (model("ollama"), hidden)
+    write_catalog(path, Catalog((), by_name=(model("ollama", "newer:cloud"),)), now=NOW)
+    assert [each.model for each in read_catalog(path).all_models] == ["newer:cloud"]
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"written_at": 1, "models": [{}]}'])
 def test_what_cannot_be_read_counts_as_not_there(tmp_path, content):
     path = tmp_path / "catalog.json"

@@ -279,6 +279,24 @@ ROUTER_ROWS = {
         1,
         "error",
     ),
+    "own Ollama that is in the cloud": (
+        '[router.ollama]\nenabled = true\nbase_url = "https://ollama.com"\n',
+        "router.ollama.base_url",
+        3,
+        "warning",
+    ),
+    "own Ollama that is far away": (
+        '[router.ollama]\nenabled = true\nbase_url = "http://203.0.113.9:11434"\n',
+        "router.ollama.base_url",
+        3,
+        "warning",
+    ),
+    "local endpoint that is far away": (
+        '[router.providers."openai-compat:a"]\nlocal = true\nbase_url = "http://[2001:db8::1]/v1"\n',
+        'router.providers."openai-compat:a".base_url',
+        3,
+        "warning",
+    ),
     "zero timeout": (
         "[router.limits]\ntool_timeout_ms = 0\n",
         "router.limits.tool_timeout_ms",

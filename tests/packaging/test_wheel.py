@@ -80,6 +80,14 @@ def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
     assert {"smista/_bundle/cli/__init__.py", "smista/_bundle/actors/__init__.py"} <= set(names)
 
 
+def test_the_wheel_carries_whatever_the_code_reads_beside_itself(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    kept = run("git", "ls-files", "smista", "actors", "cli", cwd=ROOT).splitlines()
+    data = {name for name in kept if not name.endswith(".py")}
+    assert {"smista/demo/default.toml", "smista/providers/facts.toml"} <= data & names
+    assert {name if name in names else f"smista/_bundle/{name}" for name in data} <= names
+
+
 def test_plain_python_finds_neither_actors_nor_cli(home: Home) -> None:
     question = "import importlib.util as u; print([u.find_spec(n) for n in ('actors', 'cli')])"
     assert run(home.bin / "python", "-c", question, cwd=home.elsewhere) == "[None, None]\n"
@@ -94,3 +102,14 @@ def test_smista_runs_its_own_code_among_strangers(home: Home, command: list[str]
     smista = (home.bin / command[0], *command[1:])
     assert run(*smista, "--version", cwd=home.elsewhere) == f"smista {__version__}\n"
     assert "Usage: smista" in run(*smista, "--help", cwd=home.elsewhere)
+
+
+def test_facts_prices_and_the_script_of_the_demo_are_found_where_it_is_installed(
+    home: Home,
+) -> None:
+    question = (
+        "from smista.providers.facts import load_facts;"
+        "from smista.demo.script import load_script;"
+        "print(len(load_facts().efforts('gpt-6.2-sol')) > 0, len(load_script().rules) > 0)"
+    )
+    assert run(home.bin / "python", "-P", "-c", question, cwd=home.elsewhere) == "True True\n"

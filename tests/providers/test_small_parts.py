@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from smista.core.addresses import is_near
 from smista.providers.json_values import BadJson, TooDeep, json_bytes, parse_json
 from smista.providers.masking import MASKED, create_mask
-from smista.providers.peers import is_near
 from smista.providers.retry_after import retry_after
 
 NOW = datetime(2026, 10, 21, 7, 27, 30, tzinfo=UTC)
