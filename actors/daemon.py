@@ -19,6 +19,7 @@ import trio
 
 from actors.catalog import NotedProviders
 from actors.directory import Directory, open_directory
+from actors.memory import find_trim, give_back
 from actors.parts import Durations, Limits, Parts
 from smista import __version__
 from smista.core.budget import Rate
@@ -73,6 +74,7 @@ async def serve(
     ):
         stop, hurry = trio.Event(), trio.Event()
         await services.start(partial(_signals, stop, hurry))
+        services.start_soon(give_back, lambda: sessions.awake, find_trim())
 
         async def drained() -> None:
             await stop.wait()

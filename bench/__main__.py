@@ -23,7 +23,7 @@ SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "start": start.measure,
     "memory": memory.measure,
 }
-_ENOUGH: Final = 225.0
+_ENOUGH: Final = 235.0
 """Seconds after which a bench on a machine that is too busy ends with what it has."""
 
 
