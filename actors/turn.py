@@ -319,7 +319,7 @@ class Turn:
         draft.add_routing(decision)
         if not again:
             draft.note(EventType.CLASSIFICATION, classification_payload(decision.classification))
-        draft.note(EventType.ROUTING_DECISION, routing_payload(decision.routing))
+        draft.note(EventType.ROUTING_DECISION, routing_payload(decision.routing, decision.prompt))
         draft.add_selection(decision.items)
 
     def _note_refusal(self, refusal: Refusal) -> None:

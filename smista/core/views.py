@@ -7,6 +7,7 @@ from typing import Any, Final
 from smista.core.candidates import PROMPT_LABEL, Kind
 from smista.core.decision import Classification, Decision, Item, Refusal, Routing
 from smista.core.model_ref import plain
+from smista.core.prompt import Prompt
 from smista.core.stream import Usage
 
 CURRENCY: Final = "USD"
@@ -83,9 +84,17 @@ def classification_payload(made: Classification) -> dict[str, Any]:
     return classification_view(made)
 
 
-def routing_payload(routing: Routing) -> dict[str, Any]:
-    """Return the payload of a `routing_decision` event."""
-    return {**_outcome(routing), "reason": routing.reason}
+def routing_payload(routing: Routing, prompt: Prompt | None = None) -> dict[str, Any]:
+    """Return the payload of a `routing_decision` event.
+
+    A fallback is asked with parameters of its own: *prompt* tells which.
+    """
+    told = {**_outcome(routing), "reason": routing.reason}
+    if prompt is None or not routing.fallback_used:
+        return told
+    effort = None if prompt.effort is None else prompt.effort.value
+    limit = prompt.max_output_tokens
+    return {**told, "parameters": _present(effort=effort, max_output_tokens=limit)}
 
 
 def refusal_payload(refusal: Refusal) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The demo model as Anthropic's own client sees it."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,7 +9,9 @@ import anthropic
 import pytest
 import trio
 
-from smista.demo.script import Script, parse_script
+from smista.demo import messages
+from smista.demo.asked import Asked
+from smista.demo.script import Script, Text, Tokens, Tool, parse_script
 from tests.demo.test_server import WANTED, one_rule, open_model
 
 FILE = {"type": "text", "text": "hello.txt:\nHelo, world!"}
@@ -125,3 +128,25 @@ async def test_cached_tokens_are_told_apart_from_new_ones():
 
     usage = await vendor(talk, script)
     assert (usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens) == (20, 80, 9)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_fc_34_each_call_begins_once_and_ends_once_and_places_have_no_holes(count):
+    steps = [Text(text="Let me look. "), *[Tool(tool="w", arguments={"f": 1})] * count]
+    asked = Asked(model="demo", user="go", texts=("go",), digest="0" * 16)
+    writer = messages.create_writer(asked, Tokens(input=1, output=1))
+    said = [writer.begin(), *(piece for step in steps for piece in writer.step(step))]
+    said.append(writer.end(Tokens(input=1, output=1)))
+    events = [
+        json.loads(line.removeprefix(b"data: "))
+        for line in b"".join(said).splitlines()
+        if line.startswith(b"data: ")
+    ]
+    blocks = [(e["type"].rpartition("_")[2], e["index"]) for e in events if "index" in e]
+    marks = [(kind, index) for kind, index in blocks if kind != "delta"]
+    assert marks == [(kind, at) for at in range(count + 1) for kind in ("start", "stop")]
+    open_now: set[int] = set()
+    for kind, index in blocks:
+        assert kind == "start" or index in open_now
+        (open_now.discard if kind == "stop" else open_now.add)(index)
+    assert [e["type"] for e in events].index("message_stop") == len(events) - 1

@@ -54,13 +54,13 @@ OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": 
         ),
     ],
 )
-def test_usage_told_in_parts_is_put_together_per_field(first, later, wanted):
+def test_fc_15_usage_told_in_parts_is_put_together_per_field(first, later, wanted):
     changes = [changed(**usage) for usage in later]
     usage = usage_of(good(ANTHROPIC, start(**first), spoken("hi"), *changes, STOP))
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == wanted
 
 
-def test_a_turn_with_cached_tokens_costs_what_a_hand_calculation_says():
+def test_fc_53_a_turn_with_cached_tokens_costs_what_a_hand_calculation_says():
     usage = usage_of(
         good(
             ANTHROPIC,
@@ -85,14 +85,14 @@ def test_a_turn_with_cached_tokens_costs_what_a_hand_calculation_says():
 
 
 @pytest.mark.parametrize("pieces", [("", '{"pa', 'th":"a', '.txt"}'), ('{"path":"a.txt"}',)])
-def test_the_input_of_a_tool_comes_in_any_pieces(pieces):
+def test_fc_30_the_input_of_a_tool_comes_in_any_pieces(pieces):
     said = [argued(0, piece) for piece in pieces]
     events = good(ANTHROPIC, start(), tool(0, "t1"), *said, closed(0), finished("tool_use"))
     assert calls_of(events) == [("t1", "read", '{"path":"a.txt"}')]
     assert end_of(events).finish is Finish.TOOL_CALLS
 
 
-def test_a_tool_without_input_deltas_is_called_without_arguments():
+def test_fc_30_a_tool_without_input_deltas_is_called_without_arguments():
     events = good(ANTHROPIC, start(), tool(0, "t1"), closed(0), finished("tool_use"))
     assert calls_of(events) == [("t1", "read", "{}")]
 
@@ -110,7 +110,7 @@ def test_deltas_replace_an_input_that_came_with_the_block():
     assert calls_of(events) == [("t1", "read", '{"path":"y"}')]
 
 
-def test_calls_that_come_interleaved_keep_their_arguments():
+def test_fc_25_calls_that_come_interleaved_keep_their_arguments():
     events = good(
         ANTHROPIC,
         start(),
@@ -130,7 +130,7 @@ def test_calls_that_come_interleaved_keep_their_arguments():
 
 
 @pytest.mark.parametrize("index", [0, None])
-def test_two_calls_with_one_index_are_two(index):
+def test_fc_24_two_calls_with_one_index_are_two(index):
     events = good(
         ANTHROPIC,
         start(),
@@ -141,7 +141,7 @@ def test_two_calls_with_one_index_are_two(index):
     assert calls_of(events) == [("a", "w", '{"f":1}'), ("b", "w", '{"f":2}')]
 
 
-def test_one_call_told_in_two_blocks_is_one():
+def test_fc_34_one_call_told_in_two_blocks_is_one():
     events = good(
         ANTHROPIC,
         start(),
@@ -153,7 +153,7 @@ def test_one_call_told_in_two_blocks_is_one():
     assert [e.index for e in events if isinstance(e, ToolStarted)] == [0]
 
 
-def test_a_delta_for_a_block_that_was_never_opened_goes_to_the_open_one():
+def test_fc_34_a_delta_for_a_block_that_was_never_opened_goes_to_the_open_one():
     events = good(ANTHROPIC, start(), tool(0, "a"), argued(7, '{"f":1}'), finished("tool_use"))
     assert calls_of(events) == [("a", "read", '{"f":1}')]
     events = good(ANTHROPIC, start(), argued(7, '{"f":1}'), spoken("hi"), finished())
@@ -228,7 +228,7 @@ def test_an_answer_that_is_not_whole_is_a_retryable_fault(pieces, kind):
 
 
 @pytest.mark.parametrize("before", [(), (spoken("half a "), spoken("word"))])
-def test_an_overload_inside_a_stream_is_an_overload(before):
+def test_fc_36_an_overload_inside_a_stream_is_an_overload(before):
     events, fault = decode(ANTHROPIC, [start(), *before, sse(OVERLOADED, "error")])
     assert isinstance(fault, errors.ProviderUnavailable)
     assert fault.details["kind"] == "overloaded"

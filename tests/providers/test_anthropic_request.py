@@ -204,7 +204,7 @@ def error(kind: str, message: str, **more: Any) -> bytes:
         (504, error("timeout_error", "late"), errors.ProviderUnavailable),
     ],
 )
-def test_every_status_and_body_has_its_error(status, body, kind):
+def test_fc_36_every_status_and_body_has_its_error(status, body, kind):
     assert type(Anthropic().failure(status, body, create_mask(None))) is kind
 
 
@@ -215,7 +215,7 @@ def test_every_status_and_body_has_its_error(status, body, kind):
         ("input length and `max_tokens` exceed context limit: 8000 + 500 > 8192, ...", 8000, 8192),
     ],
 )
-def test_a_context_that_is_too_long_is_told_with_its_numbers(message, tokens, limit):
+def test_fc_40_a_context_that_is_too_long_is_told_with_its_numbers(message, tokens, limit):
     body = error("invalid_request_error", message)
     fault = Anthropic().failure(400, body, create_mask(None))
     assert isinstance(fault, errors.ContextLengthExceeded)

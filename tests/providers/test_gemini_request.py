@@ -111,7 +111,7 @@ def test_no_tools_and_no_system_leave_no_trace():
     assert set(asked()) == {"contents"}
 
 
-def test_names_are_mapped_both_ways_without_collisions():
+def test_fc_49_names_are_mapped_both_ways_without_collisions():
     names = ("notes.list", "notes_list", "9lives", "b" * 70 + "x", "b" * 70 + "y")
     tools = tuple(
         Tool(name=n, description="D", permission="file_read", parameters={}) for n in names
@@ -190,7 +190,7 @@ def test_the_wait_that_a_body_asks_for_is_kept():
     assert Gemini().failure(429, body, create_mask(None)).retry_after == 34.5
 
 
-def test_a_context_that_is_too_long_is_told_with_its_numbers():
+def test_fc_40_a_context_that_is_too_long_is_told_with_its_numbers():
     message = "The input token count (9001) exceeds the maximum number of tokens allowed (8192)."
     body = json.dumps(error(400, message, "INVALID_ARGUMENT")).encode()
     fault = Gemini().failure(400, body, create_mask(None))

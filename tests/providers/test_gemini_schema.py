@@ -48,14 +48,14 @@ def test_our_own_tools_are_taken():
         assert set(made["properties"]) == set(tool.parameters["properties"])
 
 
-def test_a_tool_without_parameters_has_no_schema():
+def test_fc_49_a_tool_without_parameters_has_no_schema():
     assert gemini_schema({}) is None
     assert (
         gemini_schema({"type": "object", "properties": {}, "additionalProperties": False}) is None
     )
 
 
-def test_everything_at_once():
+def test_fc_49_a_schema_with_everything_at_once_keeps_its_meaning():
     made = gemini_schema(
         {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
