@@ -71,8 +71,8 @@ class SessionActor:
 
     @property
     def current(self) -> bool:
-        """Whether *state* is what storage holds now: no other router can have changed it."""
-        return self._lease is None or self._lease.held
+        """Whether *state* is what storage holds now; a lease may be lost without our knowing."""
+        return self._lease is None
 
     async def wait_free(self) -> None:
         """Return once no turn of the session is served."""
