@@ -1,11 +1,19 @@
 """One conversation that changes its provider at every turn, with tool calls in between."""
 
 import json
+from collections import Counter
 from itertools import permutations
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from anthropic.types import message_create_params
+from google.genai import types as genai
 from hypothesis import given
+from ollama._types import ChatRequest
+from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
+from pydantic import TypeAdapter
 
 from smista.core.history import Call, Message, Role
 from smista.core.model_ref import Capabilities
@@ -36,6 +44,11 @@ DIALECTS: dict[str, Dialect] = {
     "openai": OpenAI(),
 }
 NAMES = sorted(DIALECTS)
+ADAPTERS: dict[str, TypeAdapter[Any]] = {
+    "openai": TypeAdapter(response_create_params.ResponseCreateParamsStreaming),
+    COMPAT: TypeAdapter(completion_create_params.CompletionCreateParamsStreaming),
+    "anthropic": TypeAdapter(message_create_params.MessageCreateParamsStreaming),
+}
 TOOLS = (BY_NAME["read_file"], BY_NAME["shell"])
 # Ids that one server makes and another one would not take.
 STEPS: tuple[Step, ...] = (
@@ -43,6 +56,22 @@ STEPS: tuple[Step, ...] = (
     Tool(tool="read_file", arguments={"path": "a.txt"}, id="functions.read:0"),
     Tool(tool="shell", arguments={"command": "ls"}, id="call_" + "x" * 70),
 )
+
+
+def require_valid(provider: str, body: Any) -> None:
+    """Fail unless *body* has the shape that the provider's maker describes."""
+    match provider:
+        case "gemini":
+            for content in body["contents"]:
+                genai.Content.model_validate(content)
+            for tool in body.get("tools", ()):
+                genai.Tool.model_validate(tool)
+        case "ollama":
+            ChatRequest.model_validate(body)
+        case _:
+            valid = ADAPTERS[provider].validate_python(body)
+            for part in ("input", "messages", "tools"):
+                list(valid.get(part, ()))  # lists are looked at as they are read
 
 
 class Conversation:
@@ -63,7 +92,9 @@ class Conversation:
             Prompt(model="m", system="Be good.", messages=tuple(self.history), tools=TOOLS)
         )
         path = urlsplit(request.url).path
-        sent = check_request(path, json.loads(request.body))
+        body = json.loads(request.body)
+        require_valid(provider, body)
+        sent = check_request(path, body)
         assert [text.removeprefix("Error: ") for text in sent] == self.texts
         raw = spoken(path, request.body, steps)
         decoder = dialect.decoder(request, create_mask(None))
@@ -144,4 +175,56 @@ def test_the_tool_loop_itself_may_change_its_provider(first, second):
 def test_any_history_is_a_request_that_the_provider_takes(provider, messages):
     prompt = Prompt(model="m", system="s", messages=messages, tools=TOOLS)
     request = DIALECTS[provider].request(prompt)
-    check_request(urlsplit(request.url).path, json.loads(request.body))
+    body = json.loads(request.body)
+    require_valid(provider, body)
+    check_request(urlsplit(request.url).path, body)
+
+
+@given(histories())
+def test_any_history_is_a_valid_request_to_openai(history):
+    body = json.loads(
+        DIALECTS["openai"].request(Prompt(model="m", system="s", messages=history)).body
+    )
+    require_valid("openai", body)
+    called = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
+    outputs = [i["call_id"] for i in body["input"] if i["type"] == "function_call_output"]
+    assert called == outputs
+    assert max(Counter(called).values(), default=1) == 1
+    for item in body["input"]:
+        if item["type"] == "function_call":
+            assert isinstance(json.loads(item["arguments"]), dict)
+            assert 0 < len(item["name"]) <= 64
+            assert 0 < len(item["call_id"]) <= 64
+
+
+@given(histories())
+def test_any_history_is_a_valid_request_to_ollama(history):
+    body = json.loads(
+        DIALECTS["ollama"].request(Prompt(model="m", system="s", messages=history)).body
+    )
+    require_valid("ollama", body)
+    waiting: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_name"] == waiting.pop(0)
+        else:
+            assert waiting == []
+            waiting = [call["function"]["name"] for call in message.get("tool_calls", ())]
+    assert waiting == []
+
+
+@given(histories())
+def test_any_history_is_a_valid_request_to_a_compatible_server(history):
+    body = json.loads(
+        DIALECTS[COMPAT].request(Prompt(model="m", system="s", messages=history)).body
+    )
+    require_valid(COMPAT, body)
+    waiting: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+        else:
+            assert waiting == []
+            waiting = [call["id"] for call in message.get("tool_calls", ())]
+            assert len(set(waiting)) == len(waiting)
+    assert waiting == []
