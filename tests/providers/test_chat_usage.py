@@ -4,9 +4,20 @@ from decimal import Decimal
 
 import pytest
 
+from smista.core.model_ref import ModelDescriptor
+from smista.core.prices import call_cost
 from smista.core.stream import Usage
 from smista.providers.chat_usage import ChatUsage
 
+PRICED = ModelDescriptor(
+    provider="openai-compat:a",
+    model="m",
+    max_context_tokens=100_000,
+    input_cost_per_million_tokens="2.00",
+    cache_read_cost_per_million_tokens="0.20",
+    cache_write_cost_per_million_tokens="2.50",
+    output_cost_per_million_tokens="8.00",
+)
 CASES = [
     (
         {
@@ -49,18 +60,10 @@ def read(*reports: object) -> Usage | None:
     return usage.total()
 
 
-def price(usage: Usage) -> Decimal:
-    """Return USD at 2.00 input, 0.20 cache read, 2.50 cache write, 8.00 output per million."""
-    cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
-    rest = (usage.input_tokens or 0) - cached - written
-    parts = ((rest, "2"), (cached, "0.2"), (written, "2.5"), (usage.output_tokens or 0, "8"))
-    return sum((tokens * Decimal(each) for tokens, each in parts), Decimal(0)) / 1_000_000
-
-
 @pytest.mark.parametrize(("report", "usage", "cost"), CASES)
 def test_fc_53_each_shape_is_brought_into_one_form(report, usage, cost):
     assert read(report) == usage
-    assert price(usage) == Decimal(cost)
+    assert call_cost(usage, PRICED) == Decimal(cost)
 
 
 def test_fc_53_more_cached_than_sent_leaves_nothing_negative():

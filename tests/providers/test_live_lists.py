@@ -271,6 +271,17 @@ async def test_a_cloud_model_goes_to_the_cloud_with_the_key_and_not_without():
             await say(registry, prompt("huge:1t", local=False))
 
 
+async def test_an_own_server_that_wants_a_key_gets_it_with_list_look_up_and_prompt():
+    async with open_servers() as (makers, own, registry):
+        FakeOllama(own, qwen__7b=TALKS)
+        await registry.catalog({"ollama": KEY})
+        assert await say(registry, prompt("qwen:7b", local=True), KEY) == "hi"
+        assert {ask.path for ask in own.asked} == {"/api/tags", "/api/show", "/api/chat"}
+        shown = {ask.headers.get("authorization") for ask in own.asked}
+        assert shown == {f"Bearer {KEY.get_secret_value()}"}
+        assert "/api/chat" not in makers.paths()
+
+
 async def test_a_model_the_own_server_forwards_is_asked_there_without_being_called_local():
     async with open_servers() as (makers, own, registry):
         ollama = FakeOllama(own)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smista.core import errors
+from smista.core.model_ref import ModelDescriptor
+from smista.core.prices import call_cost
 from smista.core.prompt import Prompt
 from smista.core.stream import Finish, StreamEnd
 from smista.providers.masking import create_mask
@@ -107,6 +110,20 @@ def test_counts_that_are_left_out_are_not_known():
     assert usage_of(good(last(eval_count=3))).input_tokens is None
     assert usage_of(good(last(prompt_eval_count=3, prompt_eval_cached_count=9))).input_tokens == 9
     assert not [e for e in good(line(content="a"), last()) if hasattr(e, "cached_tokens")]
+
+
+def test_fc_53_cached_tokens_are_part_of_the_input_and_cost_what_a_hand_calculation_says():
+    counted = last(prompt_eval_count=10_000, prompt_eval_cached_count=8000, eval_count=500)
+    model = ModelDescriptor(
+        provider="ollama",
+        model="m",
+        max_context_tokens=100_000,
+        input_cost_per_million_tokens="2.00",
+        cache_read_cost_per_million_tokens="0.20",
+        output_cost_per_million_tokens="8.00",
+    )
+    # 2,000 at 2.00, 8,000 at 0.20 and 500 at 8.00 a million; what was thought is in the 500.
+    assert call_cost(usage_of(good(counted)), model) == Decimal("0.0096")
 
 
 @pytest.mark.parametrize(
