@@ -160,7 +160,7 @@ RESTRICTED_CALLS = [
     ("shell", {"command": "dd if=secrets/x"}),
     ("git", {"arguments": ["show", "HEAD:.env"]}),
     ("git", {"arguments": ["blame", "--", "secrets/x"]}),
-    ("fetch_url", {"url": "file:///work/.env"}),
+    ("fetch_url", {"url": "file:///project/.env"}),
 ]
 
 
