@@ -1,13 +1,13 @@
 """Bytes of a body → a checked value, or an error that names places and kinds, never values."""
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Annotated, Any, Final, TypeVar, cast
 
 import trio
 from pydantic import StringConstraints, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
 from smista.core.errors import (
     InvalidJson,
@@ -24,7 +24,7 @@ from smista.core.errors import (
 )
 from smista.core.messages import Continuation
 from smista.core.model_ref import Capabilities
-from smista.core.policy import Frozen
+from smista.core.policy import Frozen, Policy
 from smista.core.request import ExecuteRequest
 from smista.front.asked import Asked
 
@@ -49,6 +49,7 @@ _LARGE: Final = 131_072
 _VALUES_AT_MOST: Final = 100_000
 """Checking and complaining cost seconds when ten million bytes are all little values."""
 _ERRORS_AT_MOST: Final = 1_000
+_POLICIES: Final = 64
 _parsers: Final = trio.CapacityLimiter(2)
 
 
@@ -96,11 +97,34 @@ def parse(body: bytes, shape: TypeAdapter[T]) -> T:
     if len(body) > _LARGE and _holds_more_than(_VALUES_AT_MOST, value):
         raise RequestTooLarge(f"the body holds more than {_VALUES_AT_MOST} values; send less")
     try:
-        return shape.validate_python(value)
+        return shape.validate_python(_with_known_policy(value))
     except ValidationError as error:
         if error.error_count() > _ERRORS_AT_MOST:
             raise InvalidRequest("the body does not have the expected shape anywhere") from None
         raise refused(error.errors(include_url=False, include_input=False)) from None
+
+
+def _with_known_policy(value: Any) -> Any:
+    """Return *value* with its policy parsed, if it has one that can be: most are sent again.
+
+    One that cannot be is left as it is, so that its faults are told with their whole place.
+    """
+    if not isinstance(value, dict):
+        return cast("object", value)
+    members = cast("dict[str, Any]", value)
+    if not isinstance(members.get("policy"), dict):
+        return members
+    try:
+        text = to_json(members["policy"])
+        return {**members, "policy": _policy(text)} if len(text) <= _LARGE else members
+    except ValueError:  # also what pydantic raises for a policy that does not fit
+        return members
+
+
+@lru_cache(maxsize=_POLICIES)
+def _policy(text: bytes) -> Policy:
+    """Return the policy of *text*; the same text gives the same object, parsed once."""
+    return Policy.model_validate_json(text)
 
 
 def _holds_more_than(most: int, value: Any) -> bool:
