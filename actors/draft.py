@@ -41,7 +41,7 @@ from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain
 from smista.core.stream import Usage
 from smista.core.totals import Totals
-from smista.core.views import cost_payload
+from smista.core.views import cost_payload, selection_payload
 
 
 class Draft:
@@ -223,7 +223,7 @@ class Draft:
                 path=item.path or item.label,
             )
             self._references.append(reference)
-            self.note(EventType.CONTEXT_SELECTION, _selection_payload(reference))
+            self.note(EventType.CONTEXT_SELECTION, selection_payload(reference))
 
     def put_call(self, call: ToolCallRecord) -> None:
         """Write a tool call, new or changed."""
@@ -463,17 +463,6 @@ def _message_payload(role: Role, about: Mapping[str, Any]) -> dict[str, Any]:
         "provider": about.get("provider") or "",
         "model": about.get("model") or "",
     }
-
-
-def _selection_payload(reference: ContextReference) -> dict[str, Any]:
-    payload: dict[str, Any] = {
-        "kind": reference.kind,
-        "included": reference.included,
-        "reason": reference.reason,
-    }
-    if reference.path is not None:
-        payload["path"] = reference.path
-    return payload
 
 
 def _call_payload(call: ToolCallRecord) -> dict[str, Any]:

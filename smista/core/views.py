@@ -8,6 +8,7 @@ from smista.core.candidates import PROMPT_LABEL, Kind
 from smista.core.decision import Classification, Decision, Item, Refusal, Routing
 from smista.core.model_ref import plain
 from smista.core.prompt import Prompt
+from smista.core.records import ContextReference
 from smista.core.stream import Usage
 
 CURRENCY: Final = "USD"
@@ -113,7 +114,7 @@ def refusal_payload(refusal: Refusal) -> dict[str, Any]:
     }
 
 
-def selection_payload(item: Item) -> dict[str, Any]:
+def selection_payload(item: Item | ContextReference) -> dict[str, Any]:
     """Return the payload of a `context_selection` event."""
     return {
         "kind": item.kind,
