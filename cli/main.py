@@ -17,26 +17,9 @@ import trio
 
 from cli.arguments import PROMPT, arrange
 from cli.failures import DONE, FAILED, INTERRUPTED, exit_code, explanation, leaves
+from cli.table import COMMANDS, Section
 from cli.visible import echo
 from smista import __version__
-
-COMMANDS: Final = {
-    "start": "cli.commands.router",
-    "stop": "cli.commands.router",
-    "status": "cli.commands.router",
-    "login": "cli.commands.login",
-    "trace": "cli.commands.trace",
-    "config": "cli.commands.config",
-    "trust": "cli.commands.trust",
-    "explain": "cli.commands.explain",
-    "credentials": "cli.commands.credentials",
-    "apikey": "cli.commands.apikey",
-    "demo-model": "cli.commands.demo_model",
-    "run": "cli.commands.prompt",
-    PROMPT: "cli.commands.prompt",
-}
-"""Command → the module it lives in, which is imported when the command is called."""
-
 
 _LEAVE: Final = (signal.SIGTERM, signal.SIGHUP)
 
@@ -58,9 +41,15 @@ class LateGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(COMMANDS[cmd_name])
+        module = import_module(COMMANDS[cmd_name].module)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in filter(None, Section):
+            rows = [(name, each.help) for name, each in COMMANDS.items() if each.section == section]
+            with formatter.section(section.value):
+                formatter.write_dl(rows)
 
 
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
