@@ -116,6 +116,34 @@ class PlanRecord:
     restricted: bool = False
 
 
+class MemoryScope(StrEnum):
+    USER = "user"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """A fact that a model wrote down, for its user or for one session.
+
+    *key* is the topic it is filed under, one fact each; a fact without one stands for itself.
+    *restricted*: written while restricted content was in view. A user's fact is always in clear.
+    """
+
+    id: str
+    scope: MemoryScope
+    content: SecretContent
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+    restricted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenFact:
+    id: str
+    scope: MemoryScope
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRecord:
     """What a message led to, so that the same one sent again is answered and not served twice.
@@ -256,7 +284,8 @@ class SessionState:
     *messages* are the newest ones, oldest first, whole exchanges; tool messages are part of it
     (joined from the tool calls). *calls* holds the calls those messages name. *references* are
     the present run's. *plan* is the newest plan of the session, *disclosed* the `target_id`s of
-    its approved disclosures, *answered* the messages of the last 24 hours (the newest 1,000).
+    its approved disclosures, *answered* the messages of the last 24 hours (the newest 1,000),
+    *facts* what is remembered for this session alone, newest first.
     """
 
     session: Session
@@ -269,6 +298,7 @@ class SessionState:
     plan: PlanRecord | None = None
     disclosed: frozenset[str] = frozenset()
     answered: tuple[AnsweredRecord, ...] = ()
+    facts: tuple[MemoryRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +350,8 @@ class TurnRecord:
     approvals: tuple[ApprovalRecord, ...] = ()
     plans: tuple[PlanRecord, ...] = ()
     answered: tuple[AnsweredRecord, ...] = ()
+    facts: tuple[MemoryRecord, ...] = ()
+    forgotten: tuple[ForgottenFact, ...] = ()
     events: tuple[TraceEvent, ...] = ()
     first_event: int = 0
     events_id: str = ""

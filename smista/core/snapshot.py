@@ -20,13 +20,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A remembered fact; *scope* is `user` or `session`."""
+    """A remembered fact; *scope* is `user` or `session`, *short* the id that a model is told."""
 
     id: str
     scope: str
     text: str
     key: str | None = None
     restricted: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
