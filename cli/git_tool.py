@@ -15,6 +15,7 @@ from cli.git import risky_keys
 from cli.git_words import EXCLUDABLE, is_harmless, shows_content
 from cli.shell import DEFAULT_SECONDS, Ran, run_program
 from cli.surroundings import Surroundings
+from cli.watching import Output
 from smista.core.privacy import Guard
 
 _QUIET: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "false", "GIT_PAGER": "cat"}
@@ -55,12 +56,23 @@ def prepare_git(arguments: object, here: Surroundings, guard: Guard | None) -> G
     return GitCall(arguments=words, harmless=harmless, guard=guard)
 
 
-async def run_git(call: GitCall, here: Surroundings, *, hidden: frozenset[str]) -> GitRan:
+async def run_git(
+    call: GitCall,
+    here: Surroundings,
+    *,
+    hidden: frozenset[str],
+    output: Output | None = None,
+) -> GitRan:
     """Run git and say if its output may hold something restricted. Raises OSError."""
     words = _hardened(call, here) if call.harmless else ["git", *call.arguments]
     inherited = frozenset(name for name in here.environ if name.startswith("GIT_"))
     ran = await run_program(
-        words, here, seconds=DEFAULT_SECONDS, hidden=hidden | inherited, extra=_QUIET
+        words,
+        here,
+        seconds=DEFAULT_SECONDS,
+        hidden=hidden | inherited,
+        extra=_QUIET,
+        output=output,
     )
     restricted = await trio.to_thread.run_sync(_may_be_restricted, call, ran.text)
     return GitRan(ran=ran, restricted=restricted)

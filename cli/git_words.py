@@ -42,6 +42,36 @@ _NO_CONTENT: Final = frozenset(
         *("rev-parse", "rm", "shortlog", "status", "switch", "tag", "worktree"),
     }
 )
+_FORCES: Final = {
+    "commit": r"--am[end]*",
+    "push": r"-\w*[fd]\w*|--f\S+|--del\S*|--mir\S*|--pru\S*|[+:]\S*",
+    "pull": r"-\w*[fr]\w*|--reb\S*|--f\S+",
+    "fetch": r"-\w*[fpP]\w*|--for\S*|--pru\S*|\+\S*",
+    "branch": r"-\w*[dDfmMcC]\w*|--del\S*|--for\S*|--mov\S*|--cop\S*",
+    "tag": r"-\w*[df]\w*|--del\S*|--for\S*",
+    "checkout": r"-\w*[fBp]\w*|--for\S*|--pat\S*|--|\.|--ours|--theirs",
+    "switch": r"-\w*[fC]\w*|--for\S*|--dis\S*",
+    "stash": r"drop|clear|pop|branch",
+    "worktree": r"remove|prune|-\w*[fB]\w*|--for\S*",
+    "remote": r"remove|rm|rename|prune|set-\S+",
+    "notes": r"remove|prune|-\w*f\w*|--for\S*",
+    "reflog": r"expire|delete|drop",
+    "bisect": r"run|reset",
+    "rm": r"-\w*f\w*|--for\S*",
+    "mv": r"-\w*f\w*|--for\S*",
+}
+_FORCED: Final = {name: re.compile(pattern) for name, pattern in _FORCES.items()}
+"""Subcommand → the words that make it throw something away."""
+_ADDING: Final = frozenset(
+    {
+        *("add", "am", "annotate", "apply", "archive", "blame", "bundle", "cat-file", "cherry"),
+        *("cherry-pick", "clone", "count-objects", "describe", "diff", "for-each-ref"),
+        *("format-patch", "grep", "help", "init", "log", "ls-files", "ls-remote", "ls-tree"),
+        *("merge", "merge-base", "name-rev", "range-diff", "rev-list", "rev-parse", "revert"),
+        *("shortlog", "show", "show-branch", "show-ref", "status", "var", "version", "whatchanged"),
+    }
+)
+_VALUED: Final = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace"})
 EXCLUDABLE: Final = frozenset({"diff", "show", "log", "grep"})
 """Subcommands that can be told which files to leave out."""
 
@@ -90,3 +120,17 @@ def shows_content(arguments: Sequence[str]) -> bool:
 
 def _is_quiet(word: str) -> bool:
     return not word.startswith("-") or bool(_ALLOWED["log"].fullmatch(word))
+
+
+def rewrites_history(arguments: Sequence[str]) -> bool:
+    """Say if commits, branches or work of the user may be lost; what is not known may, too."""
+    words = iter(arguments)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif not word.startswith("-"):
+            forced = _FORCED.get(word)
+            if forced is not None:
+                return any(map(forced.fullmatch, words))
+            return word not in _ADDING
+    return False

@@ -12,6 +12,7 @@ import trio
 
 from cli.descendants import Hold, hold_descendants
 from cli.surroundings import Surroundings
+from cli.watching import Output, Watching
 
 DEFAULT_SECONDS: Final = 60.0
 MAX_SECONDS: Final = 600.0
@@ -56,14 +57,21 @@ class _Output:
 
 
 async def run_shell(
-    line: str, here: Surroundings, *, seconds: float, hidden: frozenset[str] = frozenset()
+    line: str,
+    here: Surroundings,
+    *,
+    seconds: float,
+    hidden: frozenset[str] = frozenset(),
+    output: Output | None = None,
 ) -> Ran:
     """Run *line* with `/bin/sh` in the project root and return what it said.
 
-    After *seconds*, and when cancelled, everything it started is killed. When it ends by itself,
-    its process group is; what has left the group goes on, and that is said.
+    *output* is given the same while it runs, as much of it as a person can follow. After *seconds*,
+    and when cancelled, everything it started is killed. When it ends by itself, its process group
+    is; what has left the group goes on, and that is said.
     """
-    return await run_program(["/bin/sh", "-c", line], here, seconds=seconds, hidden=hidden)
+    words = ["/bin/sh", "-c", line]
+    return await run_program(words, here, seconds=seconds, hidden=hidden, output=output)
 
 
 async def run_program(
@@ -73,6 +81,7 @@ async def run_program(
     seconds: float,
     hidden: frozenset[str] = frozenset(),
     extra: Mapping[str, str] | None = None,
+    output: Output | None = None,
 ) -> Ran:
     """Run a program as `run_shell` does, with the variables *extra* on top. Raises OSError."""
     with hold_descendants() as hold:
@@ -86,7 +95,7 @@ async def run_program(
             start_new_session=True,
             umask=here.umask,
         )
-        running = _Running(process, hold)
+        running = _Running(process, hold, None if output is None else Watching(output))
         try:
             return await running.follow(seconds)
         except BaseException:
@@ -100,15 +109,18 @@ async def run_program(
 class _Running:
     """A command that was started, and what it has said so far."""
 
-    def __init__(self, process: trio.Process, hold: Hold) -> None:
+    def __init__(self, process: trio.Process, hold: Hold, watching: Watching | None) -> None:
         self._process = process
         self._hold = hold
+        self._watching = watching
         self._output = _Output()
         self._silent = trio.Event()
 
     async def follow(self, seconds: float) -> Ran:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
+            if self._watching is not None:
+                nursery.start_soon(self._watching.show)
             with trio.move_on_after(seconds) as limit:
                 await self._process.wait()
             if limit.cancelled_caught:
@@ -118,6 +130,8 @@ class _Running:
             with trio.move_on_after(AFTERWARDS):
                 await self._silent.wait()
             nursery.cancel_scope.cancel()
+        if self._watching is not None:
+            self._watching.flush()
         if limit.cancelled_caught:
             return self._ran(f"[killed: it ran for more than {seconds:g} s]", failed=True)
         code = self._process.returncode
@@ -135,6 +149,8 @@ class _Running:
         async with stdout:
             async for piece in stdout:
                 self._output.take(bytes(piece))
+                if self._watching is not None:
+                    self._watching.take(bytes(piece))
         self._silent.set()
 
     def _left(self) -> str:

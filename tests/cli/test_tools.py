@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.files import MAX_FILE, Unusable, lines_of
+from cli.files import MAX_FILE, Differs, Unusable, lines_of
 from cli.host import TerminalHost
 from cli.tools import MAX_RESULT, Outside, leads_to, perform, prepare, touched
 from smista.core.policy import ToolsConfig
@@ -204,7 +204,7 @@ def test_nobody_looks_outside_the_root_before_somebody_agreed(here, tmp_path, mo
     (here.root / "out").symlink_to(tmp_path)
     (here.root / "to-loop").symlink_to(tmp_path / "loop")
     (here.root / "to-there").symlink_to(tmp_path / "there.txt")
-    monkeypatch.setattr("cli.tools.read_file", lambda real: pytest.fail(f"{real} was read"))
+    monkeypatch.setattr("cli.tools.writing.see", lambda real: pytest.fail(f"{real} was read"))
     names = ["there.txt", "gone", "binary", "loop", "loop/x", "there.txt/x", ".git/config"]
     paths = [f"{way}/{name}" for way in ("..", "out", str(tmp_path)) for name in names]
     for path in [*paths, "to-loop", "to-there", "/proc/self/environ", "/proc/self/cwd/a", "out/.."]:
@@ -275,7 +275,8 @@ async def test_what_changed_since_it_was_shown_is_not_written(here, tmp_path):
     file.write_text("shown\n")
     prepared = prepare(call("write_file", path="a.txt", content="new\n"), here)
     file.write_text("changed\n")
-    assert (await perform(prepared, here)).is_error
+    with pytest.raises(Differs):
+        await perform(prepared, here)
     assert file.read_text() == "changed\n"
 
 
@@ -283,7 +284,8 @@ async def test_a_link_put_in_the_place_afterwards_is_not_followed(here, tmp_path
     (tmp_path / "victim").write_text("v")
     prepared = prepare(call("write_file", path="a.txt", content="evil"), here)
     (here.root / "a.txt").symlink_to(tmp_path / "victim")
-    assert (await perform(prepared, here)).is_error
+    with pytest.raises(Differs):
+        await perform(prepared, here)
     assert (tmp_path / "victim").read_text() == "v"
 
 
