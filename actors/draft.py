@@ -17,6 +17,7 @@ from smista.core.decision import Decision, Item
 from smista.core.history import Call, Message, Role
 from smista.core.ids import row_id
 from smista.core.intents import TaskIntent
+from smista.core.masking import masked_record
 from smista.core.phase import AwaitingTool, Idle, Phase
 from smista.core.privacy import guard
 from smista.core.records import (
@@ -408,7 +409,7 @@ class Draft:
             session=replace(self.state.session, updated_at=self.now),
             references=(*self.state.references, *self._references),
         )
-        return TurnRecord(
+        record = TurnRecord(
             session_id=self.state.session.id,
             user_id=self.state.session.user_id,
             run=counted,
@@ -430,6 +431,7 @@ class Draft:
             first_event=self.base.run.events,
             events_id=self.new_id("trace_event"),
         )
+        return record if self.state.session.encrypted else masked_record(record)
 
 
 def _with_calls(text: str, calls: tuple[Call, ...]) -> str:

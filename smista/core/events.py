@@ -52,13 +52,17 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A call for the client to run; *requires_approval* is `allow` or `ask`."""
+    """A call for the client to run; *requires_approval* is `allow` or `ask`.
+
+    *masked*: its arguments held keys and were not kept, so it can only be answered as failed.
+    """
 
     call_id: str
     name: str
     arguments: Mapping[str, Any]
     requires_approval: str
     restricted_in_view: bool = False
+    masked: bool = False
 
     def body(self) -> dict[str, Any]:
         entry: dict[str, Any] = {
@@ -69,6 +73,8 @@ class ToolRequest:
         }
         if self.restricted_in_view:
             entry["restricted_in_view"] = True
+        if self.masked:
+            entry["masked"] = True
         return entry
 
 

@@ -68,7 +68,10 @@ class DiffStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallRecord:
-    """A tool call and what became of it. *paths*: the files its result came from."""
+    """A tool call and what became of it. *paths*: the files its result came from.
+
+    *masked*: the kinds of keys that its arguments held and storage does not hold.
+    """
 
     id: str
     tool_name: str
@@ -80,6 +83,7 @@ class ToolCallRecord:
     error: SecretContent | None = None
     paths: tuple[str, ...] | None = None
     restricted: bool = False
+    masked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,13 +82,17 @@ def pending_pause(state: SessionState) -> TurnEnd | None:
 
 
 def tool_request(call: ToolCallRecord, pending: PendingCall) -> ToolRequest:
-    """Return *call* as the client is asked to run it."""
+    """Return *call* as the client is asked to run it.
+
+    One whose arguments were masked is told without any: running it would write the mask.
+    """
     return ToolRequest(
         call_id=call.id,
         name=call.tool_name,
-        arguments=json.loads(in_clear(call.arguments)),
+        arguments={} if call.masked else json.loads(in_clear(call.arguments)),
         requires_approval=pending.mode.value,
         restricted_in_view=pending.restricted_in_view,
+        masked=bool(call.masked),
     )
 
 

@@ -95,6 +95,7 @@ def tool_request(entry: Mapping[str, Any]) -> ToolRequest:
         # Whatever is not plainly allowed is asked.
         requires_approval="allow" if entry.get("requires_approval") == "allow" else "ask",
         restricted_in_view=entry.get("restricted_in_view") is True,
+        masked=entry.get("masked") is True,
     )
 
 

@@ -22,6 +22,7 @@ from smista.core.messages import (
     ToolResultsData,
 )
 from smista.core.request import ExecuteRequest
+from smista.sdk import lost_calls
 from smista.sdk.client import Client, EventStream
 from smista.sdk.errors import BadAnswer, SdkError, Unreachable, is_object
 from smista.sdk.frames import tool_request
@@ -122,7 +123,10 @@ async def _answer(turn: TurnEnd, host: Host) -> Continuation | None:
             return None
         case Status.AWAITING_TOOL:
             entries = cast("list[dict[str, Any]]", turn.data.get("tool_requests", []))
-            results = await host.run_tools(tuple(tool_request(entry) for entry in entries))
+            requests = tuple(tool_request(entry) for entry in entries)
+            wanted = lost_calls.runnable(requests)
+            results = await host.run_tools(wanted) if wanted else ()
+            results = (*results, *lost_calls.answers(requests))
             return ToolResults(data=ToolResultsData(results=results))
         case Status.AWAITING_APPROVAL:
             decision = await host.decide(_approval(turn.data))

@@ -244,6 +244,7 @@ def _call_from(base: Row, content: Row) -> ToolCallRecord:
         error=secret_from_text(content.get("error")),
         paths=None if paths is None else tuple(json.loads(paths)),
         restricted=_restricted(base),
+        masked=tuple(json.loads(base.get("masked", "[]"))),
     )
 
 

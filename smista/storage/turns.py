@@ -131,6 +131,7 @@ def _call_rows(record: TurnRecord, call: ToolCallRecord) -> list[Row]:
         tool_name=call.tool_name,
         status=call.status,
         restricted=call.restricted,
+        masked=json_text(call.masked) if call.masked else None,
         created_at=call.created_at,
         completed_at=call.completed_at,
     )
