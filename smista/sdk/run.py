@@ -1,10 +1,12 @@
 """The driver of a whole run: execute, show, answer each pause, until the run is over.
 
-It knows the protocol and nothing of the user's machine; that is its host's part.
+It knows the protocol and nothing of the user's machine; that is its host's part. Another task
+may redirect or stop the run while it goes on.
 """
 
+from collections import deque
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
@@ -17,18 +19,49 @@ from smista.core.messages import (
     ApprovalDecisionsData,
     Break,
     Continuation,
+    Inject,
+    InjectData,
+    InjectMessage,
     ToolResultEntry,
     ToolResults,
     ToolResultsData,
 )
+from smista.core.policy import Intent
 from smista.core.request import ExecuteRequest
 from smista.sdk import lost_calls
-from smista.sdk.client import Client, EventStream
-from smista.sdk.errors import BadAnswer, SdkError, Unreachable, is_object
-from smista.sdk.frames import tool_request
+from smista.sdk.answers import SessionDetail
+from smista.sdk.client import Client
+from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable, is_object
+from smista.sdk.frames import tool_request, turn_of
+from smista.sdk.speech import Line, Message, Speech
 
 BREAK_SECONDS: Final = 2.0
 """How long a leaving client tries to tell the router that the run is over."""
+_ADMISSION: Final = 0.25
+"""Seconds in which a router has surely taken a message that it does not refuse."""
+_STOP_SECONDS: Final = 1.0
+_STOP_TRIES: Final = 3
+_TIMED_OUT: Final = 504
+_NOTHING: Final = TurnEnd(Status.IDLE, {})
+_REFUSALS: Final = frozenset(
+    {
+        "invalid_request",
+        "invalid_json",
+        "invalid_token",
+        "missing_credentials",
+        "not_found",
+        "rate_limited",
+        "request_too_large",
+        "router_busy",
+        "session_not_found",
+        "shutting_down",
+        "storage_error",
+        "token_expired",
+        "token_revoked",
+    }
+)
+"""What a router answers instead of beginning a turn."""
+_OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +74,65 @@ class Approval:
 
 
 class Host(Protocol):
-    """The machine and the person a run works for."""
+    """The machine and the person a run works for.
+
+    *run_tools* and *decide* are cancelled when the run is redirected or stopped.
+    """
 
     async def show(self, event: Event) -> None: ...
+
+    def say(self, line: str) -> None:
+        """Tell the person *line*, which is no part of the answer."""
+        ...
 
     async def run_tools(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolResultEntry, ...]:
         """Return one result for each of *requests*, in their order."""
         ...
 
     async def decide(self, approval: Approval) -> ApprovalDecision: ...
+
+
+class Steering:
+    """Redirects or stops the run that it is given to, from any other task.
+
+    It may be given to one run after the other. Between runs nothing is taken.
+    """
+
+    def __init__(self) -> None:
+        self._run: _Run | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether there is a run that can be steered."""
+        return self._run is not None and not self._run.closing
+
+    async def inject(self, text: str, *, command: Intent | None = None) -> bool:
+        """Let the run go on with *text*; return whether it did.
+
+        False: the run had ended, nothing is lost, and *text* can be sent as a new prompt. What
+        ran at the host is cancelled first. Raises SdkError if the router cannot say or refuses
+        the text itself; the run then goes its own way.
+        """
+        run = self._run
+        if run is None or run.closing:
+            return False
+        said = InjectMessage(text=text, command=command)
+        return await run.redirect(Inject(data=InjectData(messages=(said,))))
+
+    async def stop(self) -> None:
+        """Break the run off at once; returns when the router has been told, or the run is over."""
+        if self._run is not None and not self._run.closing:
+            await self._run.stop()
+
+    def attach(self, run: "_Run") -> None:
+        """Steer *run* from now on."""
+        if self._run is not None:
+            raise RuntimeError("this steering belongs to a run that is not over")
+        self._run = run
+
+    def detach(self) -> None:
+        """Say that the run is over."""
+        self._run = None
 
 
 async def drive(
@@ -59,80 +142,324 @@ async def drive(
     host: Host,
     *,
     stream: bool = True,
+    steering: Steering | None = None,
 ) -> TurnEnd:
     """Run *request* to its end and return the last turn's outcome.
 
     If it is cancelled, or the host fails, the run is broken off before this returns. If the
-    router is lost, the run stays at its last checkpoint.
+    router is lost and does not come back in time, the run stays at its last checkpoint. A run
+    that was stopped ends `idle`.
     """
+    line = Line(client=client, session_id=session_id, say=host.say, stream=stream)
+    return await _drive(_Run(line, host), request, steering)
+
+
+def pending_pause(detail: SessionDetail) -> TurnEnd | None:
+    """Return the pause that a fetched session's run waits in; None without a live run."""
+    run = detail.metadata.get("run")
+    return turn_of(run) if is_object(run) else None
+
+
+async def resume(
+    client: Client,
+    session_id: str,
+    pause: TurnEnd,
+    host: Host,
+    *,
+    stream: bool = True,
+    steering: Steering | None = None,
+) -> TurnEnd:
+    """Answer *pause*, as `pending_pause` found it in a fetched session, and drive the run on."""
+    line = Line(client=client, session_id=session_id, say=host.say, stream=stream)
+    return await _drive(_Run(line, host), pause, steering)
+
+
+async def _drive(
+    run: "_Run", start: ExecuteRequest | TurnEnd, steering: Steering | None
+) -> TurnEnd:
     over = False
     try:
-        turn = await _ask(client, session_id, request, host, stream=stream)
-        while True:
-            answer = await _answer(turn, host)
-            if answer is None:
-                over = True
-                return turn
-            turn = await _ask(client, session_id, answer, host, stream=stream)
+        turn = await _steered(run, start, steering or Steering())
+        over = True
+        return turn
     except Unreachable:
         over = True
         raise
     finally:
-        if not over:
-            await _break_off(client, session_id)
+        if not over and not run.refused:
+            await run.break_off()
 
 
-async def _ask(
-    client: Client,
-    session_id: str,
-    message: ExecuteRequest | Continuation,
-    host: Host,
-    *,
-    stream: bool,
-) -> TurnEnd:
-    if stream:
-        async with _open(client, session_id, message) as events:
-            return await _show_all(events, host)
-    if isinstance(message, ExecuteRequest):
-        turn = await client.execute(session_id, message)
-    else:
-        turn = await client.continue_run(session_id, message)
-    await host.show(turn)
-    return turn
+async def _steered(run: "_Run", start: ExecuteRequest | TurnEnd, steering: Steering) -> TurnEnd:
+    try:
+        async with trio.open_nursery() as nursery:
+            run.nursery = nursery
+            steering.attach(run)
+            try:
+                turn = await run.go(start)
+            finally:
+                run.closing = True
+                steering.detach()
+            nursery.cancel_scope.cancel(reason="the run is over")
+        return turn
+    except BaseExceptionGroup as group:
+        # Whoever drives a run knows nothing of the tasks in here.
+        fault = _only(group)
+        if fault is None:
+            raise
+        raise fault from fault.__cause__
 
 
-def _open(
-    client: Client, session_id: str, message: ExecuteRequest | Continuation
-) -> AbstractAsyncContextManager[EventStream]:
-    if isinstance(message, ExecuteRequest):
-        return client.stream_execute(session_id, message)
-    return client.stream_continue(session_id, message)
+def _only(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    first = group.exceptions[0]
+    if len(group.exceptions) > 1:
+        return None
+    if isinstance(first, BaseExceptionGroup):
+        return _only(cast("BaseExceptionGroup[BaseException]", first))
+    return first
 
 
-async def _show_all(events: EventStream, host: Host) -> TurnEnd:
-    async for event in events:
-        await host.show(event)
-        if isinstance(event, TurnEnd):
-            return event
-    raise BadAnswer("the stream had no turn_end")
+class _Redirection:
+    """New input, and what became of it once *settled* is set."""
+
+    def __init__(self, message: Inject) -> None:
+        self.message = message
+        self.settled = trio.Event()
+        self.speech: Speech | None = None
+        self.taken = False
+        self.fault: SdkError | None = None
 
 
-async def _answer(turn: TurnEnd, host: Host) -> Continuation | None:
-    match turn.status:
-        case Status.COMPLETED | Status.IDLE | Status.ERROR:
-            return None
+class _Run:
+    """One run on its way. Only `go` decides what comes next.
+
+    *_speeches* were taken by the router and are listened to in their order. *_undecided* is
+    input of which it is not known yet whether the router takes it; until then nothing else is
+    sent. *refused*: the router never had this run. *closing*: nothing can be told to it any more.
+    """
+
+    nursery: trio.Nursery
+
+    def __init__(self, line: Line, host: Host) -> None:
+        self._line = line
+        self._host = host
+        self._speeches: deque[Speech] = deque()
+        self._latest: Speech | None = None
+        self._undecided: list[_Redirection] = []
+        self._order = trio.Lock()
+        self._desk = trio.CancelScope()
+        self._ear = trio.CancelScope()
+        self._unwanted: SdkError | None = None
+        self._stopping = False
+        self._stopped: TurnEnd | SdkError | None = None
+        self._told_to_stop = trio.Event()
+        self._silent = trio.Event()
+        self.refused = False
+        self.closing = False
+
+    # --- the way through ---------------------------------------------------------------------
+
+    async def go(self, start: ExecuteRequest | TurnEnd) -> TurnEnd:
+        """Drive the run from *start* to its end."""
+        turn = start if isinstance(start, TurnEnd) else _NOTHING
+        if not isinstance(start, TurnEnd):
+            self._say(start)
+            turn = await self._hear(turn)
+        while not self._stopping and turn.status not in _OVER:
+            turn = await self._go_on(turn)
+        self.closing = True
+        return await self._settled(turn) if self._stopping else turn
+
+    async def _go_on(self, pause: TurnEnd) -> TurnEnd:
+        """Answer *pause*, or leave that to newer input; return what came of it."""
+        answer = await self._at_the_desk(pause)
+        if answer is not None:
+            self._say(answer)
+        if self._speeches or self._stopping:
+            return await self._hear(pause)
+        # The desk was cleared for input, and the router did not take it.
+        if self._unwanted is not None:
+            raise self._unwanted
+        return _NOTHING
+
+    async def _at_the_desk(self, pause: TurnEnd) -> Continuation | None:
+        """Return the answer to *pause*; None if it was not waited for, or came too late."""
+        answer: Continuation | None = None
+        with trio.CancelScope() as self._desk:
+            answer = await _answer(pause, self._host)
+        while self._undecided:
+            await self._undecided[0].settled.wait()
+        return None if self._speeches or self._stopping else answer
+
+    def _say(self, message: Message) -> None:
+        speech = Speech(message, self._line, stream=self._line.stream)
+        self.nursery.start_soon(speech.run)
+        self._take(speech)
+
+    def _take(self, speech: Speech) -> None:
+        if self._latest is not None:
+            self._latest.replaced = True
+        self._latest = speech
+        self._speeches.append(speech)
+
+    async def _hear(self, turn: TurnEnd) -> TurnEnd:
+        """Listen to all that was taken; return how the last turn ended, or *turn*."""
+        while self._speeches or self._undecided:
+            if self._speeches:
+                turn = await self._listen(self._speeches.popleft())
+            else:
+                await self._undecided[0].settled.wait()
+        return turn
+
+    async def _listen(self, speech: Speech) -> TurnEnd:
+        with trio.CancelScope() as self._ear:
+            async for event in speech:
+                if isinstance(event, TurnEnd) and self._makes_way(_code(event)):
+                    return event
+                await self._host.show(event)
+                if isinstance(event, TurnEnd):
+                    return event
+        return self._without_end(speech)
+
+    def _makes_way(self, code: str | None) -> bool:
+        """Say if a turn that ended with *code* was replaced by input of ours."""
+        if code != "superseded":
+            return False
+        if self._undecided and (speech := self._undecided[0].speech) is not None:
+            speech.begun.set()  # whose first word may be long in coming
+        return bool(self._speeches or self._undecided)
+
+    def _without_end(self, speech: Speech) -> TurnEnd:
+        fault = speech.fault
+        if fault is None or self._ear.cancelled_caught:
+            return _NOTHING
+        lost = isinstance(fault, Unreachable) and bool(self._speeches)
+        if lost or (isinstance(fault, ApiError) and self._makes_way(fault.code)):
+            return _NOTHING
+        first = isinstance(speech.message, ExecuteRequest)
+        self.refused = first and isinstance(fault, ApiError) and fault.status != _TIMED_OUT
+        raise fault
+
+    # --- new input ---------------------------------------------------------------------------
+
+    async def redirect(self, message: Inject) -> bool:
+        """Send *message* in the place of whatever goes on; return whether the router took it."""
+        wanted = _Redirection(message)
+        self._undecided.append(wanted)
+        self.nursery.start_soon(self._redirect, wanted)
+        await wanted.settled.wait()
+        if wanted.fault is not None:
+            raise wanted.fault
+        return wanted.taken
+
+    async def _redirect(self, wanted: _Redirection) -> None:
+        try:
+            async with self._order:  # one after the other, in the order they were typed
+                if not self._stopping:
+                    await self._try(wanted)
+        finally:
+            self._undecided.remove(wanted)
+            wanted.settled.set()
+
+    async def _try(self, wanted: _Redirection) -> None:
+        self._desk.cancel(reason="newer input")
+        self._unwanted = None
+        before = self._latest
+        if before is not None:
+            with trio.move_on_at(before.since + _ADMISSION):
+                await before.begun.wait()
+        speech = await self._send(wanted)
+        if _needs_live_run(speech.fault) and before is not None and not before.begun.is_set():
+            # It came before the message whose turn it was to replace.
+            await before.begun.wait()
+            speech = await self._send(wanted)
+        if speech.fault is None or _is_outcome(speech.fault):
+            wanted.taken = True
+            self._take(speech)
+        elif not _needs_live_run(speech.fault):
+            wanted.fault = self._unwanted = speech.fault
+
+    async def _send(self, wanted: _Redirection) -> Speech:
+        speech = wanted.speech = Speech(wanted.message, self._line, stream=True)
+        self.nursery.start_soon(speech.run)
+        await speech.begun.wait()
+        return speech
+
+    # --- the end -----------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Break the run off at once; returns when the router has answered."""
+        if not self._stopping:
+            self._stopping = True
+            self._desk.cancel(reason="stopped")
+            self.nursery.start_soon(self._break)
+        await self._told_to_stop.wait()
+
+    async def _break(self) -> None:
+        try:
+            for _ in range(_STOP_TRIES):
+                self._stopped = await self._line.ask(Break())
+                self._told_to_stop.set()
+                with trio.move_on_after(_STOP_SECONDS):
+                    await self._silent.wait()
+                    return
+        except SdkError as fault:
+            self._stopped = fault
+        finally:
+            self._told_to_stop.set()
+        self._ear.cancel(reason="the router does not end the turn")
+
+    async def _settled(self, turn: TurnEnd) -> TurnEnd:
+        """Return how a run ended that was told to stop; it may have ended by itself before."""
+        self._silent.set()
+        await self._told_to_stop.wait()
+        stopped = self._stopped
+        if turn is not _NOTHING and turn.status in _OVER and _code(turn) != "superseded":
+            return turn
+        if isinstance(stopped, SdkError):
+            raise stopped
+        return stopped or _NOTHING
+
+    async def break_off(self) -> None:
+        """Try to tell the router, whatever else is going on, that the run is over."""
+        with trio.move_on_after(BREAK_SECONDS, shield=True), suppress(SdkError):
+            await self._line.ask(Break())
+
+
+def _needs_live_run(fault: SdkError | None) -> bool:
+    """Say if *fault* is a router's answer to input for a run that is over."""
+    if not isinstance(fault, ApiError) or "fields" in fault.details:
+        return False
+    return fault.code == "invalid_request"
+
+
+def _is_outcome(fault: SdkError) -> bool:
+    """Say if *fault* is how the turn of some input ended, not why there was none."""
+    return isinstance(fault, ApiError) and fault.code not in _REFUSALS
+
+
+def _code(turn: TurnEnd) -> str | None:
+    """Return the code of the error that ended *turn*."""
+    error = turn.data.get("error")
+    return str(error.get("code")) if turn.status is Status.ERROR and is_object(error) else None
+
+
+async def _answer(pause: TurnEnd, host: Host) -> Continuation:
+    match pause.status:
         case Status.AWAITING_TOOL:
-            entries = cast("list[dict[str, Any]]", turn.data.get("tool_requests", []))
+            entries = cast("list[dict[str, Any]]", pause.data.get("tool_requests", []))
             requests = tuple(tool_request(entry) for entry in entries)
             wanted = lost_calls.runnable(requests)
             results = await host.run_tools(wanted) if wanted else ()
             results = (*results, *lost_calls.answers(requests))
             return ToolResults(data=ToolResultsData(results=results))
         case Status.AWAITING_APPROVAL:
-            decision = await host.decide(_approval(turn.data))
+            decision = await host.decide(_approval(pause.data))
             return ApprovalDecisions(data=ApprovalDecisionsData(decisions=(decision,)))
         case Status.AWAITING_DECRYPT | Status.AWAITING_ENCRYPT:
             raise BadAnswer("the session is encrypted and this client holds no key for it")
+        case Status.COMPLETED | Status.IDLE | Status.ERROR:
+            raise ValueError(f"a run that ended {pause.status} cannot be answered")
 
 
 def _approval(data: Mapping[str, Any]) -> Approval:
@@ -142,8 +469,3 @@ def _approval(data: Mapping[str, Any]) -> Approval:
         if isinstance(approval_id, str) and isinstance(kind, str) and is_object(detail):
             return Approval(approval_id=approval_id, kind=kind, detail=detail)
     raise BadAnswer("an approval without approval_id, kind or detail")
-
-
-async def _break_off(client: Client, session_id: str) -> None:
-    with trio.move_on_after(BREAK_SECONDS, shield=True), suppress(SdkError):
-        await client.continue_run(session_id, Break())

@@ -28,6 +28,10 @@ class Desk:
     def __init__(self):
         self.shown, self.requests, self.approvals = [], [], []
         self.fault = None
+        self.told = []
+
+    def say(self, line):
+        self.told.append(line)
 
     async def show(self, event):
         self.shown.append(event)
@@ -122,7 +126,8 @@ async def test_a_failing_host_breaks_the_run_off_and_its_error_stays(router, cli
 
 
 async def test_a_lost_router_leaves_the_run_at_its_checkpoint(router, client):
-    router.answer("POST", EXECUTE, Reply(events=[{"type": "text_delta", "delta": "x"}]))
+    broken = Reply(events=[{"type": "text_delta", "delta": "x"}])
+    router.answer("POST", EXECUTE, broken, broken)
     with pytest.raises(Unreachable):
         await drive(client, SESSION["id"], REQUEST, Desk())
     assert router.to(CONTINUE) == []
