@@ -20,6 +20,11 @@ def parse_arguments(name: str, text: str) -> dict[str, Any] | str:
     value = _load(text)
     if isinstance(value, str):
         return f"{name}: {value}"
+    if tool.strict:
+        # Held to a schema in which every member is required, a model says null for "not given".
+        value = {
+            k: v for k, v in value.items() if v is not None or k in tool.parameters["required"]
+        }
     problem = _problem(value, tool.parameters)
     return value if problem is None else f"{name}: {problem}"
 

@@ -27,7 +27,7 @@ def assemble(
 ) -> Prompt:
     """Return the prompt for *model*: preamble, history, files and diff, then this run."""
     request = snapshot.request
-    system = preamble(held, request.workspace, with_tools=bool(tools), plan_mode=snapshot.plan_mode)
+    system = preamble(held, request.workspace, tools, plan_mode=snapshot.plan_mode)
     bounded = model.max_output_tokens is not None
     return Prompt(
         model=model.model,

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from smista.core.history import Call
 from smista.core.privacy import Guard
-from smista.core.tools import FILE_TOOLS, LISTING_TOOLS
+from smista.core.tools import FILE_TOOLS, LISTING_TOOLS, ROUTER_TOOLS
 
 _SPACE: Final = re.compile(r"\s+")
 _FINE: Final = re.compile(r"[\s:=,;|&()<>$`{}\[\]\"'!@#]+")
@@ -55,6 +55,8 @@ def named_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _named(name: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    if name in ROUTER_TOOLS:
+        return  # the router opens no file for them; to speak of one is not to read it
     if name in FILE_TOOLS or name in LISTING_TOOLS:
         for key in ("path", "glob"):
             if isinstance(value := arguments.get(key), str):

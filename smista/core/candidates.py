@@ -10,7 +10,7 @@ from smista.core.exchanges import Exchange, exchanges
 from smista.core.history import Message, Role
 from smista.core.prompt import Image
 from smista.core.request import ContextFile, Instruction, Skill, Workspace
-from smista.core.skills import summary
+from smista.core.skills import directory_note, summary
 from smista.core.snapshot import Fact, Snapshot
 from smista.core.tokens import IMAGE_TOKENS, text_bytes, text_tokens
 
@@ -122,7 +122,8 @@ def _instruction(item: Instruction) -> Candidate:
 def _invoked(skill: Skill) -> Candidate:
     label = f"skill {skill.name}"
     paths = (skill.path,) if skill.path else ()
-    return _text(Origin.INVOKED_SKILL, Kind.SKILL, label, skill.content, skill, paths)
+    found = _text(Origin.INVOKED_SKILL, Kind.SKILL, label, skill.content, skill, paths)
+    return _sized(found, directory_note(skill) + skill.content)
 
 
 def _offered(skill: Skill) -> Candidate:
@@ -133,7 +134,19 @@ def _offered(skill: Skill) -> Candidate:
 
 def _memory(fact: Fact) -> Candidate:
     label = f"{fact.scope} memory {fact.key or fact.id}"
-    return _text(Origin.MEMORY, Kind.MEMORY, label, fact.text, fact)
+    return _sized(_text(Origin.MEMORY, Kind.MEMORY, label, fact.text, fact), fact_line(fact))
+
+
+def fact_line(fact: Fact) -> str:
+    """Return *fact* as a prompt shows it: on one line, so that it cannot pass for a section."""
+    about = ": ".join(part for part in (fact.scope, " ".join((fact.key or "").split())) if part)
+    own = f"[{fact.short}] " if fact.short else ""
+    return f"- {own}({about}) {' '.join(fact.text.split())}"
+
+
+def _sized(found: Candidate, shown: str) -> Candidate:
+    """Return *found* with the size of what a prompt really shows of it."""
+    return found._replace(tokens=text_tokens(shown), size=text_bytes(shown))
 
 
 def _file(file: ContextFile) -> Candidate:

@@ -20,7 +20,7 @@ MOST_TEXT: Final[Mapping[MemoryScope, int]] = {
 """How many facts, and how many characters of them together, one owner may have."""
 
 _HANDLE: Final = 10
-_SHORTEST: Final = 6
+SHORTEST: Final = 6
 _LEAST: Final = 4
 _HEX: Final = frozenset("0123456789abcdef")
 
@@ -47,7 +47,7 @@ def short_ids(facts: Iterable[str]) -> dict[str, str]:
     for place, own in enumerate(ordered):
         beside = ordered[max(0, place - 1) : place] + ordered[place + 1 : place + 2]
         shared = max((_shared(own, other) for other in beside), default=0)
-        lengths[own] = min(max(_SHORTEST, shared + 1), _HANDLE)
+        lengths[own] = min(max(SHORTEST, shared + 1), _HANDLE)
     return {fact: own[: lengths[own]] for fact, own in handles.items()}
 
 

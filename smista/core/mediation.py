@@ -13,6 +13,7 @@ from smista.core.permissions import mode_of
 from smista.core.pipeline import decide
 from smista.core.privacy import guard
 from smista.core.prompt import Tool
+from smista.core.skills import offered_skill
 from smista.core.snapshot import Snapshot
 from smista.core.tools import BY_NAME, CLIENT_TOOLS, ROUTER_TOOLS
 
@@ -56,6 +57,8 @@ def mediate(
     mode, reason = _mode(tool, arguments, decision)
     if mode is Mode.DENY:
         return Verdict(mode, reason)
+    if name in ROUTER_TOOLS and all(offer.name != name for offer in decision.prompt.tools):
+        return Verdict(Mode.DENY, f"{name} was not offered to this model")
     restricted = restricted_path(name, arguments, snapshot)
     if restricted is not None and not decision.descriptor.local and not _has_local(snapshot):
         refused = f"{restricted}; a remote model may not see it, and the route has no local one"
@@ -72,6 +75,9 @@ def restricted_path(name: str, arguments: Mapping[str, Any], snapshot: Snapshot)
     """Return why a call counts as one for a restricted path, None if it does not."""
     request = snapshot.request
     lists = guard(request.policy, request.workspace.root)
+    if name == "use_skill":
+        skill = offered_skill(request.attachments, str(arguments.get("name")))
+        return None if skill is None or skill.path is None else lists.restricts(skill.path)
     return call_restriction(lists, name, arguments)
 
 

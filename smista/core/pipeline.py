@@ -7,16 +7,17 @@ execute and explain cannot disagree.
 from typing import Final
 
 from smista.core.assembly import assemble
-from smista.core.candidates import candidates, split_git_diff, task_paths
+from smista.core.candidates import Origin, candidates, split_git_diff, task_paths
 from smista.core.classify import classify
 from smista.core.context_kinds import available_kinds
 from smista.core.decision import Classification, Decision, Refusal, Routing
 from smista.core.errors import NoRoute
 from smista.core.finalize import Selection, finalize, unserved, with_skill_bodies
+from smista.core.intents import Mode
 from smista.core.locality import Locality, inherits_restriction, locality
 from smista.core.marks import marker
 from smista.core.model_ref import ModelDescriptor
-from smista.core.permissions import offered, permission_expansion, turn_permissions
+from smista.core.permissions import mode_of, offered, permission_expansion, turn_permissions
 from smista.core.prices import estimate
 from smista.core.privacy import guard
 from smista.core.prompt import Tool
@@ -25,6 +26,7 @@ from smista.core.requirements import requirements
 from smista.core.route import Choice, exhausted, gate, walk
 from smista.core.rules import Route, find_route
 from smista.core.snapshot import Snapshot
+from smista.core.tools import BY_NAME
 
 HEAVY: Final = 20_000
 
@@ -116,8 +118,10 @@ def _decision(
     policy, model = snapshot.request.policy, choice.model
     modes = turn_permissions(policy, route.rule, snapshot.request.local_preferences)
     tools = offered(modes, plan_mode=snapshot.plan_mode, known=snapshot.offered_tools)
-    tools = tools if model.capabilities.tools else ()
-    selection = _select(snapshot, ranked, model, tools)
+    tools = tuple(tool for tool in tools if _can_use(model, tool, snapshot))
+    denied = mode_of(BY_NAME["use_skill"], modes) is Mode.DENY
+    kept = [each for each in ranked if not (denied and _on_offer(each))]
+    selection = _select(snapshot, kept, model, tools)
     return Decision(
         classification=classification,
         routing=_routing(classification, route, choice),
@@ -131,6 +135,21 @@ def _decision(
         restricted_in_view=inherits_restriction(snapshot, route, selection.items),
         locality=None if bar is None else bar.reason,
     )
+
+
+def _can_use(model: ModelDescriptor, tool: Tool, snapshot: Snapshot) -> bool:
+    """Say if *tool* is of use to *model*: it can drive it, and there is something to use it on."""
+    match tool.name:
+        case "memory":
+            return model.capabilities.tools and model.capabilities.memory
+        case "use_skill":
+            return model.capabilities.tools and bool(snapshot.request.attachments.available_skills)
+        case _:
+            return model.capabilities.tools
+
+
+def _on_offer(entry: Ranked) -> bool:
+    return entry.candidate.origin is Origin.OFFERED_SKILL
 
 
 def _select(

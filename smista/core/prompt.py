@@ -10,13 +10,18 @@ from smista.core.intents import Effort
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool on offer: its JSON Schema and the permission key that governs it."""
+    """A tool on offer: its JSON Schema and the permission key that governs it.
+
+    *strict*: a provider that can should hold the model to the schema; an optional member is then
+    one that may be null.
+    """
 
     name: str
     description: str
     permission: str
     parameters: Mapping[str, Any]
     writes: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,23 +121,37 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="memory",
-        description="Remember a fact for later sessions (user) or for this one (session).",
+        description=(
+            "Keep a lasting fact: what the user prefers or how they work (scope user, for all"
+            " sessions), or what matters to this task only (scope session). record adds one,"
+            " update replaces one that changed, forget drops one. Never keep secrets."
+        ),
         permission="memory",
         parameters=_shape(
             {
-                "operation": {"type": "string", "enum": ["record", "update", "forget"]},
-                "scope": {"type": "string", "enum": ["user", "session"]},
-                "key": _text("Topic or short id of the fact"),
-                "value": _text("The fact"),
+                "operation": {
+                    "type": "string",
+                    "enum": ["record", "update", "forget"],
+                    "description": "What to do; update and forget need a key",
+                },
+                "scope": {
+                    "type": "string",
+                    "enum": ["user", "session"],
+                    "description": "For whom the fact is kept",
+                },
+                "key": _text("Topic that one fact is kept under, or the id shown with a fact"),
+                "value": _text("The fact, in a sentence or two; not for forget"),
             },
             *("operation", "scope"),
         ),
+        strict=True,
     ),
     Tool(
         name="use_skill",
         description="Read the full instructions of a skill on offer before you apply it.",
         permission="skill",
         parameters=_shape({"name": _text("Name of the skill")}, "name"),
+        strict=True,
     ),
 )
 

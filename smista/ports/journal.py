@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+from smista.core.records import (
+    AuthToken,
+    MemoryRecord,
+    MemoryScope,
+    Session,
+    SessionState,
+    TraceEvent,
+    TurnRecord,
+    User,
+)
 
 
 class Journal(Protocol):
@@ -68,6 +77,14 @@ class Journal(Protocol):
 
         Raises LeaseLost if the session has had a lease after the record's own.
         """
+        ...
+
+    async def facts(self, scope: MemoryScope, owner_id: str) -> tuple[MemoryRecord, ...]:
+        """Return what is remembered for a user, or for a session alone; newest first."""
+        ...
+
+    async def forget_fact(self, scope: MemoryScope, owner_id: str, fact_id: str) -> bool:
+        """Delete a fact and its text; False: its owner has no such fact."""
         ...
 
     async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:

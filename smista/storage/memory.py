@@ -11,9 +11,19 @@ import trio
 from smista.core.errors import LeaseLost, StorageError
 from smista.core.gates import DISCLOSURE
 from smista.core.model_ref import plain
-from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+from smista.core.records import (
+    AuthToken,
+    MemoryRecord,
+    MemoryScope,
+    Session,
+    SessionState,
+    TraceEvent,
+    TurnRecord,
+    User,
+)
 from smista.ports.journal import CostSum
 from smista.storage import rows, states
+from smista.storage.facts import TABLES, facts_from, places
 from smista.storage.packing import TOKENS, page
 from smista.storage.rows import Row, Unit, ref
 from smista.storage.turns import turn_unit, unserved_run_row
@@ -133,6 +143,8 @@ class MemoryJournal:
                 if row["target_type"] == DISCLOSURE and row["decision"] == "approved"
             ],
             answered=self._owned("idempotency_record", session.id),
+            facts=self._owned("context_memory", session.id),
+            fact_contents=self._owned("context_memory_content", session.id),
         )
         since = states.kept_since(stored, at)
         for address in states.stale_answers(stored, since):
@@ -161,6 +173,20 @@ class MemoryJournal:
             raise LeaseLost("another router has taken this session over; send the message again")
         self._apply(unit)
         self._change(session, updated_at=record.at)
+
+    async def facts(self, scope: MemoryScope, owner_id: str) -> tuple[MemoryRecord, ...]:
+        await trio.lowlevel.checkpoint()
+        base, content = TABLES[scope]
+        with rows.reading("memory"):
+            return facts_from(scope, self._owned(base, owner_id), self._owned(content, owner_id))
+
+    async def forget_fact(self, scope: MemoryScope, owner_id: str, fact_id: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        found = [self._rows.pop(place, None) for place in places(scope, owner_id, fact_id)]
+        state = self._rows.get(ref("session_run_state", owner_id), {})
+        if self._shared and "lease" in state and "active" not in state:
+            self._change(state["id"], lease=state["lease"] + 1)
+        return found[0] is not None
 
     async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
         await trio.lowlevel.checkpoint()

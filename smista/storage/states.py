@@ -15,6 +15,7 @@ from smista.core.records import (
     CallStatus,
     DiffRecord,
     DiffStatus,
+    MemoryScope,
     PlanRecord,
     PlanStatus,
     RouteContext,
@@ -27,6 +28,7 @@ from smista.core.records import (
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain, SecretContent
 from smista.core.totals import Totals, totals_from_json
+from smista.storage.facts import facts_from
 from smista.storage.packing import references_from
 from smista.storage.rows import Row, key_text, secret_from_text
 from smista.storage.values import Ref
@@ -54,6 +56,8 @@ class StoredState:
     plan_content: Row | None
     disclosed: Sequence[str]
     answered: Sequence[Row]
+    facts: Sequence[Row] = ()
+    fact_contents: Sequence[Row] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,7 @@ def state_from(
         plan=_plan_from(stored.plan, stored.plan_content),
         disclosed=frozenset(stored.disclosed),
         answered=_answered_from(stored.answered, since),
+        facts=facts_from(MemoryScope.SESSION, stored.facts, stored.fact_contents),
     )
 
 

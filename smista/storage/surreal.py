@@ -6,6 +6,7 @@ All query text of the journal is here, and every value in it is bound.
 import os
 from collections.abc import AsyncGenerator, Sequence, Set
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,10 +17,20 @@ from smista.core.errors import StorageError
 from smista.core.gates import DISCLOSURE
 from smista.core.history import Message
 from smista.core.model_ref import plain
-from smista.core.records import AuthToken, Session, SessionState, TraceEvent, TurnRecord, User
+from smista.core.records import (
+    AuthToken,
+    MemoryRecord,
+    MemoryScope,
+    Session,
+    SessionState,
+    TraceEvent,
+    TurnRecord,
+    User,
+)
 from smista.ports.journal import CostSum
 from smista.storage import rows, states
 from smista.storage.bridge import Login, Target
+from smista.storage.facts import TABLES, facts_from, has_all_texts, places
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
 from smista.storage.schema import KEYED, RANGED, VACUUM
@@ -50,8 +61,26 @@ SELECT VALUE content FROM session_plan_content:[$s, $plan_id]..[$s, []];
 SELECT VALUE target_id FROM session_approval:[$s, $kind, NONE]..[$s, $kind, []]
     WHERE decision = 'approved';
 SELECT id, route, key, digest, outcome, created_at FROM idempotency_record:[$s, NONE]..[$s, []];
+SELECT * OMIT session, user FROM context_memory:[$s, NONE]..[$s, []];
+SELECT id, content FROM context_memory_content:[$s, NONE]..[$s, []];
 """
 _LETS: Final = 7
+
+_FACTS: Final = {
+    scope: f"""
+SELECT * OMIT session, user FROM {base}:[$owner, NONE]..[$owner, []];
+SELECT id, content FROM {content}:[$owner, NONE]..[$owner, []];
+"""
+    for scope, (base, content) in TABLES.items()
+}
+
+# A text goes with its fact. Other routers may know a session's facts: a raised number tells them.
+_FORGET_FACT: Final = """
+DELETE $texts RETURN NONE;
+UPDATE $states SET lease = lease + 1 WHERE lease != NONE AND active = NONE RETURN NONE;
+UPSERT $vacuum CONTENT { wanted: true } RETURN NONE;
+DELETE $facts RETURN BEFORE
+"""
 
 # Ids sort by time, so hardly a call lies between those of the newest messages and is not theirs.
 _CALLS: Final = ";".join(
@@ -238,7 +267,31 @@ class SurrealJournal:
         )
 
     async def record_turn(self, record: TurnRecord) -> None:
-        await self._store.write(turn_unit(record))
+        unit = turn_unit(record)
+        if record.forgotten:
+            # What was deleted can be read in the log until the store is copied.
+            unit = replace(unit, puts=({"id": VACUUM, "wanted": True}, *unit.puts))
+        await self._store.write(unit)
+
+    async def facts(self, scope: MemoryScope, owner_id: str) -> tuple[MemoryRecord, ...]:
+        bases, contents = await self._store.read(_FACTS[scope], owner=key(owner_id))
+        if not has_all_texts(bases, contents):
+            # A turn was written between the two; what is missing now is missing.
+            bases, contents = await self._store.read(_FACTS[scope], owner=key(owner_id))
+        with rows.reading("memory"):
+            return facts_from(scope, bases, contents)
+
+    async def forget_fact(self, scope: MemoryScope, owner_id: str, fact_id: str) -> bool:
+        base, content = places(scope, owner_id, fact_id)
+        known = self.shared and scope is MemoryScope.SESSION
+        answers = await self._store.change(
+            _FORGET_FACT,
+            texts=[content],
+            facts=[base],
+            states=[ref("session_run_state", owner_id)] if known else [],
+            vacuum=VACUUM,
+        )
+        return bool(_last_list(answers))
 
     async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
         fresh = unserved_run_row(session)
@@ -314,7 +367,7 @@ def _bounds(keys: Set[UUID | str]) -> tuple[Any, Any]:
 
 def _stored_state(results: Sequence[Any]) -> states.StoredState:
     run, given, content, first, said, contents, references, *others = results
-    plan, plan_content, disclosed, answered = others
+    plan, plan_content, disclosed, answered, facts, fact_contents = others
     return states.StoredState(
         run=run,
         input=given,
@@ -327,6 +380,8 @@ def _stored_state(results: Sequence[Any]) -> states.StoredState:
         plan_content={"content": plan_content[0]} if plan_content else None,
         disclosed=disclosed,
         answered=answered,
+        facts=facts,
+        fact_contents=fact_contents,
     )
 
 

@@ -21,6 +21,7 @@ from smista.core.records import (
 from smista.core.request import ExecuteRequest
 from smista.core.secret import Plain
 from smista.core.totals import Totals, totals_to_json
+from smista.storage.facts import fact_drops, fact_rows
 from smista.storage.packing import event_rows, reference_rows
 from smista.storage.rows import (
     INPUT,
@@ -43,8 +44,8 @@ _SECRET_HALF = {"git_diff"}
 def turn_unit(record: TurnRecord) -> Unit:
     """Return the rows of *record*, the run state last.
 
-    Messages, events and the like are new rows; calls, diffs, plans and the input may be there
-    already.
+    Messages, events and the like are new rows; calls, diffs, plans, facts and the input may be
+    there already.
     """
     new = [each for message in record.messages for each in _message_rows(record, message)]
     new += [_routing_row(record, routing) for routing in record.routing]
@@ -56,10 +57,12 @@ def turn_unit(record: TurnRecord) -> Unit:
     over += [each for diff in record.diffs for each in _diff_rows(record, diff)]
     over += [each for plan in record.plans for each in _plan_rows(record, plan)]
     over += _input_rows(record, record.input) if record.input else []
+    over += fact_rows(record)
+    drops = [ref(table, record.session_id) for table in INPUT] if record.drop_input else []
     return Unit(
         inserts=by_table(new),
         puts=(*over, _run_row(record)),
-        drops=[ref(table, record.session_id) for table in INPUT] if record.drop_input else (),
+        drops=(*drops, *fact_drops(record)),
         session=ref("session", record.session_id),
         touched=record.at,
         lease=record.lease,
