@@ -4,7 +4,7 @@ The live run goes on with the clear text; only the record that becomes durable i
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -114,7 +114,7 @@ def _masked_value(value: Any, name: str, kinds: set[str]) -> Any:
             members = cast("Mapping[str, Any]", value)
             return {key: _masked_value(item, key, kinds) for key, item in members.items()}
         case list():
-            return [_masked_value(item, name, kinds) for item in value]
+            return [_masked_value(item, name, kinds) for item in cast("Sequence[Any]", value)]
         case _:
             return value
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from smista.core.events import ToolRequest
-from smista.core.messages import ToolResultEntry
+from smista.core.messages import Decision, ToolResultEntry
 
 LOST: Final = (
     "This call was not run: its arguments held a key, which is not kept, and the router was "
@@ -24,5 +24,5 @@ def answers(requests: Sequence[ToolRequest]) -> tuple[ToolResultEntry, ...]:
 
 def _lost(request: ToolRequest) -> ToolResultEntry:
     # Nobody approved it, so a call that needed that must not count as approved.
-    decision = None if request.requires_approval == "allow" else "rejected"
+    decision: Decision | None = None if request.requires_approval == "allow" else "rejected"
     return ToolResultEntry(call_id=request.call_id, content=LOST, is_error=True, decision=decision)
