@@ -1,6 +1,7 @@
 """A turn's tool calls: mediated when the model asks, settled when the client answers."""
 
 from actors.draft import Draft
+from actors.own_calls import run_own_call
 from smista.core.decision import Decision
 from smista.core.history import Call
 from smista.core.intents import Mode
@@ -11,6 +12,7 @@ from smista.core.proposals import proposed_change
 from smista.core.records import CallStatus, DiffRecord, DiffStatus, ToolCallRecord
 from smista.core.secret import Plain
 from smista.core.snapshot import Snapshot
+from smista.core.tools import ROUTER_TOOLS
 
 CUT = "The output limit was reached in the middle of this call, so it was not run. Ask again."
 
@@ -37,6 +39,9 @@ def mediate_call(
     if verdict.mode is Mode.DENY:
         draft.answer_call(call.call_id, verdict.reason, is_error=True, paths=())
         return None
+    if call.name in ROUTER_TOOLS and verdict.mode is Mode.ALLOW:
+        run_own_call(draft, call.call_id, local=decision.descriptor.local)
+        return None
     _propose(draft, call, arguments, restricted=decision.restricted_in_view)
     return PendingCall(call.call_id, verdict.mode, verdict.restricted_in_view)
 
@@ -62,6 +67,9 @@ def _propose(draft: Draft, call: Call, arguments: dict[str, object], *, restrict
 def take_result(draft: Draft, result: ToolResultEntry, mode: Mode) -> None:
     """Store what became of a call; for one that needed it, also the user's word on it."""
     rejected = result.decision == "rejected"
+    if draft.state.calls[result.call_id].tool_name in ROUTER_TOOLS:
+        _take_word(draft, result)
+        return
     if mode is Mode.ASK:
         draft.approve("tool_call", result.call_id, result.decision or "approved")
     content = result.content or ("the user rejected this call" if rejected else "")
@@ -72,3 +80,14 @@ def take_result(draft: Draft, result: ToolResultEntry, mode: Mode) -> None:
         paths=() if rejected else result.paths,
         restricted=result.restricted or False,
     )
+
+
+def _take_word(draft: Draft, result: ToolResultEntry) -> None:
+    """Take the user's word on a call that the router runs; what the client says of it is not."""
+    approved = result.decision == "approved"
+    draft.approve("tool_call", result.call_id, "approved" if approved else "rejected")
+    if approved:
+        draft.own_calls.append(result.call_id)
+        return
+    why = result.content or "the user rejected this call"
+    draft.answer_call(result.call_id, why, is_error=True, paths=())

@@ -12,17 +12,18 @@ from typing import Any
 
 import trio
 
-from actors.envelope import Abandon, Envelope, Leave, ReaderLeft
+from actors.envelope import Abandon, Envelope, Forget, Leave, ReaderLeft
 from actors.parts import Parts
 from actors.session import SessionActor
 from actors.turn import decided_on, preview_snapshot
 from actors.turn_stream import TurnStream
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import SessionNotFound, ShuttingDown
+from smista.core.facts import newest_first
 from smista.core.identity import identity
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
-from smista.core.records import Session, SessionState, TraceEvent
+from smista.core.records import MemoryRecord, MemoryScope, Session, SessionState, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import session_detail
 from smista.ports.journal import CostSum
@@ -210,6 +211,37 @@ class Directory:
     async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]:
         await self._session(user_id, session_id)
         return await self._parts.journal.usage(session_id)
+
+    # --- what is remembered ------------------------------------------------------------------
+
+    async def facts(
+        self, user_id: str, *, session_id: str | None = None
+    ) -> tuple[MemoryRecord, ...]:
+        journal = self._parts.journal
+        found = await journal.facts(MemoryScope.USER, user_id)
+        if session_id is None:
+            return found
+        await self._session(user_id, session_id)
+        return newest_first((*found, *await journal.facts(MemoryScope.SESSION, session_id)))
+
+    async def forget(self, user_id: str, fact_id: str, *, session_id: str | None = None) -> bool:
+        journal = self._parts.journal
+        if session_id is not None:
+            await self._session(user_id, session_id)
+            await self._forget_in_actor(session_id, fact_id)
+            if await journal.forget_fact(MemoryScope.SESSION, session_id, fact_id):
+                return True
+        try:
+            return await journal.forget_fact(MemoryScope.USER, user_id, fact_id)
+        finally:
+            self._parts.memories.changed(user_id)
+
+    async def _forget_in_actor(self, session_id: str, fact_id: str) -> None:
+        actor = self._awake.get(session_id)
+        if actor is not None:
+            forget = Forget(fact_id)
+            actor.tell_nowait(forget)
+            await forget.done.wait()
 
     # --- the house ---------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from actors.memories import FactChanges, with_fact, without_fact
 from actors.reading import restricted_results
 from smista.core.decision import Decision, Item
 from smista.core.history import Call, Message, Role
@@ -28,6 +29,8 @@ from smista.core.records import (
     DiffRecord,
     DiffStatus,
     EventType,
+    MemoryRecord,
+    MemoryScope,
     PlanRecord,
     RouteContext,
     RoutingRecord,
@@ -63,6 +66,8 @@ class Draft:
         self._diffs: dict[str, DiffRecord] = {}
         self._approvals: list[ApprovalRecord] = []
         self._plans: dict[str, PlanRecord] = {}
+        self.memory = FactChanges()
+        self.own_calls: list[str] = []  # approved calls that the router has still to run
         self._events: list[TraceEvent] = []
         self._early: list[tuple[EventType, Mapping[str, Any]]] = []
         self._context = state.run.route
@@ -277,6 +282,22 @@ class Draft:
         )
         self.state = replace(self.state, messages=_with_result(self.state.messages, message))
 
+    def write_fact(self, fact: MemoryRecord) -> None:
+        self.memory.write(fact)
+        if fact.scope is MemoryScope.SESSION:
+            self.state = replace(self.state, facts=with_fact(self.state.facts, fact))
+
+    def drop_fact(self, fact: MemoryRecord) -> None:
+        self.memory.drop(fact)
+        self.state = replace(self.state, facts=without_fact(self.state.facts, fact.id))
+
+    def forget_fact(self, fact_id: str) -> None:
+        """Take a fact of the session back that the user has deleted meanwhile."""
+        self.memory.forget(fact_id)
+        facts = without_fact(self.state.facts, fact_id)
+        self.state = replace(self.state, facts=facts)
+        self.base = replace(self.base, facts=without_fact(self.base.facts, fact_id))
+
     def approve(
         self, target_type: str, target_id: str, decision: str, reason: str | None = None
     ) -> None:
@@ -315,6 +336,11 @@ class Draft:
             for pending in phase.calls:
                 if pending.call_id in self.state.calls:
                     self.answer_call(pending.call_id, why, is_error=True, paths=())
+
+    def cancel_own(self, why: str) -> None:
+        """Answer every approved call that the router has not run yet with *why*, as failed."""
+        while self.own_calls:
+            self.answer_call(self.own_calls.pop(0), why, is_error=True, paths=())
 
     def add_cost(
         self, decision: Decision, usage: Usage, cost: Decimal | None, served: str | None
@@ -427,6 +453,8 @@ class Draft:
             approvals=tuple(self._approvals),
             plans=tuple(self._plans.values()),
             answered=answered,
+            facts=self.memory.written,
+            forgotten=self.memory.dropped,
             events=tuple(self._events),
             first_event=self.base.run.events,
             events_id=self.new_id("trace_event"),

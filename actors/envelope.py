@@ -98,4 +98,16 @@ class Leave:
             raise self._error
 
 
-House = TurnEnded | ReaderLeft | Abandon | Leave
+@dataclass(eq=False, slots=True)
+class Forget:
+    """The user deletes a fact of the session: neither the actor nor its turn shall know it.
+
+    Once it is *done*, nothing that still holds the fact can be on its way into the store but what
+    is there before the deletion.
+    """
+
+    fact_id: str
+    done: trio.Event = field(default_factory=trio.Event)
+
+
+House = TurnEnded | ReaderLeft | Abandon | Leave | Forget

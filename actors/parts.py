@@ -6,16 +6,13 @@ from datetime import UTC, datetime
 
 import trio
 
+from actors.memories import Memories
 from smista.core.ids import new_uuid7
+from smista.core.tools import CLIENT_TOOLS, ROUTER_TOOLS
 from smista.ports.journal import Journal
 from smista.ports.provider import Providers
 
-CLIENT_TOOLS = frozenset(
-    {
-        *("read_file", "write_file", "edit_file", "shell"),
-        *("list_files", "search_files", "git", "fetch_url"),
-    }
-)
+ALL_TOOLS = CLIENT_TOOLS | ROUTER_TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +27,7 @@ class Durations:
     backoff: float = 0.5  # the first wait before asking a provider again
     retry_after_cap: float = 20.0
     catalog: float = 10.0
+    own_tool: float = 60.0  # how long a call that the router runs may wait for the store
     lease: float = 30.0  # a router that says nothing for this long has lost its sessions
     lease_renewal: float = 10.0
 
@@ -70,8 +68,8 @@ class Clock:
 class Parts:
     """*slots* bounds the turns served at once, *deciders* the threads for large decisions.
 
-    *offered_tools* are those that clients can run. *router* names this one among those that use
-    the same store.
+    *offered_tools* are those that clients can run, and the router's own. *router* names this one
+    among those that use the same store.
     """
 
     journal: Journal
@@ -81,5 +79,6 @@ class Parts:
     durations: Durations = field(default_factory=Durations)
     limits: Limits = field(default_factory=Limits)
     deciders: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
-    offered_tools: frozenset[str] = CLIENT_TOOLS
+    offered_tools: frozenset[str] = ALL_TOOLS
+    memories: Memories = field(default_factory=Memories)
     router: str = ""

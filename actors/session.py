@@ -13,7 +13,7 @@ from typing import assert_never
 
 import trio
 
-from actors.envelope import Abandon, Envelope, House, Leave, ReaderLeft, TurnEnded
+from actors.envelope import Abandon, Envelope, Forget, House, Leave, ReaderLeft, TurnEnded
 from actors.lease import Lease
 from actors.parts import Parts
 from actors.turn import Turn
@@ -79,7 +79,7 @@ class SessionActor:
         while self._lock is not Lock.FREE and not self._over:
             await self._freed.park()
 
-    def tell_nowait(self, said: Envelope | Leave) -> None:
+    def tell_nowait(self, said: Envelope | Leave | Forget) -> None:
         """Put *said* into the inbox; raises RouterBusy when too much waits there."""
         if self._send.statistics().current_buffer_used >= INBOX - RESERVED:
             raise RouterBusy("this session has too many messages waiting; try again")
@@ -176,6 +176,9 @@ class SessionActor:
 
     def _handle(self, said: Envelope | House, turns: trio.Nursery) -> None:
         # Not async on purpose: no other task can see a half-made transition.
+        if isinstance(said, Forget):
+            self._forget_fact(said)
+            return
         if self._stale(said) or (isinstance(said, Envelope) and self._seen_before(said)):
             return
         if isinstance(said, TurnEnded):
@@ -197,6 +200,13 @@ class SessionActor:
             self._perform(act, said, turns)
         if isinstance(said, Envelope):
             said.take()
+
+    def _forget_fact(self, said: Forget) -> None:
+        facts = tuple(fact for fact in self.state.facts if fact.id != said.fact_id)
+        self.state = replace(self.state, facts=facts)
+        if self._turn is not None:
+            self._turn.forget_fact(said.fact_id)
+        said.done.set()
 
     def _wrong(self, said: Envelope | House) -> SmistaError | None:
         return (
@@ -385,6 +395,8 @@ class SessionActor:
                     said.refuse(self._last_word)
                 case Leave():
                     said.finish(self._last_word)
+                case Forget():
+                    said.done.set()
                 case _:
                     pass
         if self._turn is not None:
@@ -405,3 +417,5 @@ def _told(said: Envelope | House) -> Told:
             return Told.ABANDON
         case Leave():
             return Told.LEAVE
+        case Forget():
+            raise TypeError("a fact is forgotten without a step of the run")

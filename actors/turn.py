@@ -18,6 +18,7 @@ from actors.calls import mediate_call
 from actors.draft import Draft
 from actors.envelope import Envelope
 from actors.opening import Opening, take_message
+from actors.own_calls import recall, run_own_call
 from actors.parts import Parts
 from actors.reading import for_prompt, grown_kinds, newest_text, touched
 from actors.slots import slot
@@ -84,6 +85,7 @@ async def take_snapshot(
     parts: Parts,
 ) -> Snapshot:
     """Return all that the next decision may read; asks the catalog, and nothing else."""
+    draft.memory.user = await parts.memories.of(draft.state.session.user_id, parts.journal)
     state = draft.state
     snapshot = Snapshot(
         request=draft.input.request,
@@ -92,6 +94,7 @@ async def take_snapshot(
         command=command if draft.first_call else None,
         history=for_prompt(state.messages),
         credentials=frozenset(credentials),
+        memory=recall(draft),
         touched_paths=touched(state),
         grown_kinds=grown_kinds(state),
         plan_mode=draft.input.plan_active,
@@ -189,6 +192,10 @@ class Turn:
             self._lost = error
             self.scope.cancel(reason="the session's lease was lost")
 
+    def forget_fact(self, fact_id: str) -> None:
+        """Take a fact back that the user deletes while the turn is served."""
+        self._draft.forget_fact(fact_id)
+
     async def run(self) -> Outcome:
         """Serve the turn; return the state that storage then holds, and the turn's ending."""
         for earlier in self._inputs[:-1]:
@@ -217,6 +224,7 @@ class Turn:
 
     async def _think(self) -> Outcome:
         """Ask models until one pauses the run or is done."""
+        await self._run_approved()
         while True:
             asked = await self._ask()
             if isinstance(asked, Gate):
@@ -229,6 +237,19 @@ class Turn:
                 return await self._await_approval(store_plan(self._draft, decision, answer.text))
             if not answer.calls:
                 return await self._complete(decision, answer)
+
+    async def _run_approved(self) -> None:
+        """Run the calls of the router's own tools that the user has just approved."""
+        draft, parts = self._draft, self._parts
+        if not draft.own_calls:
+            return
+        with trio.move_on_after(parts.durations.own_tool) as scope:
+            user_id = draft.state.session.user_id
+            draft.memory.user = await parts.memories.of(user_id, parts.journal)
+        if scope.cancelled_caught:
+            draft.cancel_own("the store did not answer in time")
+        while draft.own_calls:
+            run_own_call(draft, draft.own_calls.pop(0), local=False)
 
     async def _ask(self) -> tuple[Decision, Answer] | Gate:
         """Ask the routed model, then its fallbacks; each is decided, and gated, anew."""
@@ -433,10 +454,14 @@ class Turn:
         self._draft.now = self._parts.clock.now()
         answered = () if again or unanswered else self._remembered(ending)
         record = self._draft.record(phase, again=again, answered=answered)
-        with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
-            await self._parts.journal.record_turn(record)
+        try:
+            with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
+                await self._parts.journal.record_turn(record)
+        finally:
+            if self._draft.memory.touch_user:
+                self._parts.memories.changed(record.user_id)
         self.answered, self.committed = answered, True
-        return self._draft.state, ending
+        return self._draft.state, self._draft.memory.shown(ending)
 
     def _remembered(self, ending: TurnEnd) -> tuple[AnsweredRecord, ...]:
         """Return what is to be told when this turn's message, or one it replaced, comes again."""
@@ -507,6 +532,7 @@ class Turn:
 
     def _keep_partial(self) -> None:
         """Append what the interrupted model had said, with what it had used."""
+        self._draft.cancel_own("cancelled before it was run")
         if self._answer is None or self._decision is None:
             return
         self._spend(self._decision, self._answer)

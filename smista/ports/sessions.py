@@ -10,7 +10,7 @@ from smista.core.decision import Decision
 from smista.core.events import Event
 from smista.core.messages import Message
 from smista.core.model_ref import Catalog, ProviderDescriptor
-from smista.core.records import Session, TraceEvent
+from smista.core.records import MemoryRecord, Session, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.ports.journal import CostSum
 from smista.ports.provider import Credentials
@@ -83,6 +83,16 @@ class Sessions(Protocol):
     ) -> tuple[TraceEvent, ...]: ...
 
     async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]: ...
+
+    async def facts(
+        self, user_id: str, *, session_id: str | None = None
+    ) -> tuple[MemoryRecord, ...]:
+        """Return what is remembered for the user, and for that session too; newest first."""
+        ...
+
+    async def forget(self, user_id: str, fact_id: str, *, session_id: str | None = None) -> bool:
+        """Delete a fact of the user, or of that session; False: there is none with this id."""
+        ...
 
     def providers(self) -> tuple[ProviderDescriptor, ...]: ...
 
