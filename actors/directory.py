@@ -26,7 +26,8 @@ from smista.core.model_ref import Catalog, ProviderDescriptor
 from smista.core.records import MemoryRecord, MemoryScope, Session, SessionState, TraceEvent
 from smista.core.request import ExecuteRequest
 from smista.core.session_views import session_detail
-from smista.ports.journal import CostSum
+from smista.core.usage import UsageQuery
+from smista.ports.journal import CostSum, UsageSum
 from smista.ports.provider import Credentials
 from smista.ports.sessions import Call, TurnReader
 
@@ -242,6 +243,9 @@ class Directory:
             forget = Forget(fact_id)
             actor.tell_nowait(forget)
             await forget.done.wait()
+
+    async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
+        return await self._parts.journal.spending(user_id, query)
 
     # --- the house ---------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.usage import UsageQuery
 
 
 class Journal(Protocol):
@@ -121,6 +122,10 @@ class Journal(Protocol):
         """Return the session's cost events summed by provider, model and task type."""
         ...
 
+    async def spending(self, user_id: str, query: UsageQuery) -> tuple["UsageSum", ...]:
+        """Return the cost events of the user's sessions, archived ones too, summed by group."""
+        ...
+
     async def unlock(self, *, router: str = "") -> int:
         """Clear every lock that no living router can hold; return how many there were.
 
@@ -137,6 +142,19 @@ class CostSum:
     provider: str
     model: str
     task_type: str
+    requests: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSum:
+    """As CostSum, for one *group*: (provider, model), (task type,), (day,) or (scope or None,)."""
+
+    group: tuple[str | None, ...]
     requests: int
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -21,11 +21,13 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
-from smista.ports.journal import CostSum
+from smista.core.usage import UsageQuery
+from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
 from smista.storage.facts import TABLES, facts_from, places
 from smista.storage.packing import TOKENS, page
 from smista.storage.rows import Row, Unit, ref
+from smista.storage.spending import spending_from, spending_in
 from smista.storage.turns import turn_unit, unserved_run_row
 from smista.storage.values import Ref, clean, clean_text
 
@@ -241,6 +243,12 @@ class MemoryJournal:
                 group = row["cost_provider"], row["cost_model"], row["task_type"]
                 groups.setdefault(group, []).append(row)
         return tuple(_cost_sum(*group, found) for group, found in sorted(groups.items()))
+
+    async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
+        owned = await self.sessions(user_id, scope=query.scope)
+        sessions = [session for session in owned if query.concerns(session)]
+        found = spending_in(self._table("trace_event"), sessions, query)
+        return spending_from([found], sessions, query)
 
     async def unlock(self, *, router: str = "") -> int:
         await trio.lowlevel.checkpoint()

@@ -27,13 +27,15 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
-from smista.ports.journal import CostSum
+from smista.core.usage import UsageQuery
+from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
 from smista.storage.bridge import Login, Target
 from smista.storage.facts import TABLES, facts_from, has_all_texts, places
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
 from smista.storage.schema import KEYED, RANGED, VACUUM
+from smista.storage.spending import SUMS, spending_from, spending_text, spending_values
 from smista.storage.store import Store, open_directory_store, open_plain_store
 from smista.storage.turns import turn_unit, unserved_run_row
 from smista.storage.vacuum import THRESHOLD
@@ -101,12 +103,8 @@ SELECT * FROM trace_event:[$s, $from]..[$s, $to];
 SELECT * FROM trace_event_content:[$s, $from]..[$s, $to];
 """
 
-_SUMS: Final = ", ".join(
-    f"math::sum({name} ?? 0) AS {name}, count({name} != NONE) AS {name}_known"
-    for name in (*TOKENS, "cost")
-)
 _USAGE: Final = f"""
-SELECT cost_provider, cost_model, task_type, math::sum(requests) AS requests, {_SUMS}
+SELECT cost_provider, cost_model, task_type, math::sum(requests) AS requests, {SUMS}
     FROM trace_event:[$s, 0]..[$s, $last] WHERE requests > 0
     GROUP BY cost_provider, cost_model, task_type;
 """
@@ -330,6 +328,15 @@ class SurrealJournal:
     async def usage(self, session_id: str) -> tuple[CostSum, ...]:
         (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)
         return tuple(sorted((_cost_sum(each) for each in sums), key=_usage_order))
+
+    async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
+        owned = await self.sessions(user_id, scope=query.scope)
+        sessions = [session for session in owned if query.concerns(session)]
+        if not sessions:
+            return ()
+        text = spending_text(len(sessions), query)
+        results = await self._store.read(text, **spending_values(sessions, query))
+        return spending_from(results, sessions, query)
 
     async def unlock(self, *, router: str = "") -> int:
         if self.shared:

@@ -26,10 +26,11 @@ from smista.core.model_ref import (
 from smista.core.prompt import Prompt
 from smista.core.records import AuthToken, EventType, Session, TraceEvent, User
 from smista.core.request import ExecuteRequest
+from smista.core.usage import UsageQuery
 from smista.front.app import create_app
 from smista.front.serve import serve
 from smista.front.settings import FrontDurations, FrontSettings
-from smista.ports.journal import CostSum
+from smista.ports.journal import CostSum, UsageSum
 from smista.ports.sessions import Call
 
 MINE = "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f"
@@ -149,6 +150,7 @@ class FakeSessions:
         self.hold: trio.Event | None = None
         self.left = trio.Event()
         self.costs: tuple[CostSum, ...] = ()
+        self.sums: tuple[UsageSum, ...] = ()
         self.events: tuple[TraceEvent, ...] = (ROUTED,)
         self.catalog = Catalog((MODEL,), (Unavailable(provider="gemini", reason="timeout"),))
 
@@ -223,6 +225,11 @@ class FakeSessions:
     async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]:
         await self._enter(user_id, session_id)
         return self.costs
+
+    async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
+        await self._enter(user_id)
+        self.seen.append((query,))
+        return self.sums
 
     def providers(self) -> tuple[ProviderDescriptor, ...]:
         return (ProviderDescriptor(id="ollama", display_name="Ollama", local=True),)
