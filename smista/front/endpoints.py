@@ -10,10 +10,12 @@ from smista.front.asked import Asked
 from smista.front.auth import Auth, Identity
 from smista.front.bodies import CREATE_SESSION, EXECUTE, UPDATE_SESSION, read_body
 from smista.front.ids import session_uuid
+from smista.front.queries import usage_query
 from smista.front.replies import Reply, json_reply
 from smista.front.views import (
     models_view,
     providers_view,
+    spending_view,
     trace_view,
     usage_view,
 )
@@ -104,6 +106,12 @@ class SessionEndpoints:
     async def usage(self, asked: Asked, identity: Identity) -> Reply:
         session_id = session_uuid(asked.session_id)
         return json_reply(usage_view(await self._sessions.usage(identity.user_id, session_id)))
+
+    async def spending(self, asked: Asked, identity: Identity) -> Reply:
+        query = usage_query(asked.query)
+        return json_reply(
+            spending_view(query.by, await self._sessions.spending(identity.user_id, query))
+        )
 
 
 class ModelEndpoints:

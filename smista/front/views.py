@@ -3,14 +3,22 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from smista.core.model_ref import Catalog, ModelDescriptor, ProviderDescriptor, plain
 from smista.core.records import TraceEvent
 from smista.core.secret import Envelope
-from smista.ports.journal import CostSum
+from smista.core.usage import UsageBy
+from smista.ports.journal import CostSum, UsageSum
 
 CURRENCY = "USD"
+Figures = CostSum | UsageSum
+_GROUPS: Final = {
+    UsageBy.MODEL: ("by_model", ("provider", "model")),
+    UsageBy.INTENT: ("by_task_type", ("task_type",)),
+    UsageBy.DAY: ("by_day", ("day",)),
+    UsageBy.PROJECT: ("by_project", ("scope",)),
+}
 _OPTIONAL_PRICES = (
     "input_cost_per_million_tokens",
     "output_cost_per_million_tokens",
@@ -63,11 +71,25 @@ def usage_view(rows: Sequence[CostSum]) -> dict[str, Any]:
     }
 
 
-def _count(rows: Iterable[CostSum]) -> int:
+def spending_view(by: UsageBy, sums: Sequence[UsageSum]) -> dict[str, Any]:
+    """Return the total over all groups, and each group under its own names."""
+    member, names = _GROUPS[by]
+    groups = [
+        {
+            **_present(**dict(zip(names, each.group, strict=True))),
+            **_totals([each]),
+            "request_count": each.requests,
+        }
+        for each in sums
+    ]
+    return {"total": {**_totals(sums), "request_count": _count(sums)}, member: groups}
+
+
+def _count(rows: Iterable[Figures]) -> int:
     return sum(row.requests for row in rows)
 
 
-def _figures(rows: Sequence[CostSum]) -> dict[str, Any]:
+def _figures(rows: Sequence[Figures]) -> dict[str, Any]:
     costs = [Decimal(row.cost) for row in rows if row.cost is not None]
     return _present(
         input_tokens=_sum(row.input_tokens for row in rows),
@@ -78,7 +100,7 @@ def _figures(rows: Sequence[CostSum]) -> dict[str, Any]:
     )
 
 
-def _totals(rows: Sequence[CostSum]) -> dict[str, Any]:
+def _totals(rows: Sequence[Figures]) -> dict[str, Any]:
     figures = _figures(rows)
     total = _sum(figures.get(name) for name in ("input_tokens", "output_tokens"))
     currency = CURRENCY if "estimated_cost" in figures else None

@@ -96,9 +96,7 @@ def _known(rows: Iterable[Row], name: str) -> bool:
     return any(row[f"{name}_known"] for row in rows)
 
 
-def spending_in(
-    events: Iterable[Row], sessions: Sequence[Session], query: UsageQuery
-) -> list[Row]:
+def spending_in(events: Iterable[Row], sessions: Sequence[Session], query: UsageQuery) -> list[Row]:
     """Return for trace rows at hand what the database would: each is a group of its own."""
     wanted = {ref("session", session.id) for session in sessions}
     return [
