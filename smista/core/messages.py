@@ -15,7 +15,11 @@ Decision = Literal["approved", "rejected"]
 
 
 class ToolResultEntry(Frozen):
-    """What became of one call. *paths*: given and real path of every file that gave bytes."""
+    """What became of one call. *paths*: given and real path of every file that gave bytes.
+
+    *sealed_as* says what its envelope holds: the content (`text`, if absent), or all of this as
+    JSON (`entry`).
+    """
 
     call_id: str
     content: str
@@ -23,6 +27,7 @@ class ToolResultEntry(Frozen):
     decision: Decision | None = None
     paths: tuple[str, ...] | None = None
     restricted: bool | None = None
+    sealed_as: Literal["text", "entry"] | None = None
 
 
 class ToolResultsData(Frozen):

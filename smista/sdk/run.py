@@ -19,21 +19,26 @@ from smista.core.messages import (
     ApprovalDecisionsData,
     Break,
     Continuation,
+    Decrypted,
+    DecryptedData,
     Inject,
     InjectData,
     InjectMessage,
+    SealedData,
+    SealedRows,
     ToolResultEntry,
     ToolResults,
     ToolResultsData,
 )
 from smista.core.policy import Intent
 from smista.core.request import ExecuteRequest
-from smista.sdk import lost_calls
 from smista.sdk.answers import SessionDetail
 from smista.sdk.client import Client
 from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable, is_object
+from smista.sdk.folds import check_key, closing, marked, opened, sealed, told
 from smista.sdk.frames import tool_request, turn_of
-from smista.sdk.speech import Line, Message, Speech
+from smista.sdk.sealing import Sealer
+from smista.sdk.speech import Line, Message, Speech, error_code, is_outcome, needs_live_run
 
 BREAK_SECONDS: Final = 2.0
 """How long a leaving client tries to tell the router that the run is over."""
@@ -43,24 +48,6 @@ _STOP_SECONDS: Final = 1.0
 _STOP_TRIES: Final = 3
 _TIMED_OUT: Final = 504
 _NOTHING: Final = TurnEnd(Status.IDLE, {})
-_REFUSALS: Final = frozenset(
-    {
-        "invalid_request",
-        "invalid_json",
-        "invalid_token",
-        "missing_credentials",
-        "not_found",
-        "rate_limited",
-        "request_too_large",
-        "router_busy",
-        "session_not_found",
-        "shutting_down",
-        "storage_error",
-        "token_expired",
-        "token_revoked",
-    }
-)
-"""What a router answers instead of beginning a turn."""
 _OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR})
 
 
@@ -143,14 +130,16 @@ async def drive(
     *,
     stream: bool = True,
     steering: Steering | None = None,
+    seal: Sealer | None = None,
 ) -> TurnEnd:
     """Run *request* to its end and return the last turn's outcome.
 
     If it is cancelled, or the host fails, the run is broken off before this returns. If the
     router is lost and does not come back in time, the run stays at its last checkpoint. A run
-    that was stopped ends `idle`.
+    that was stopped ends `idle`. *seal* is for an encrypted session, and only for one: what the
+    run leaves is sealed and stored when this returns. Raises SdkError.
     """
-    line = Line(client=client, session_id=session_id, say=host.say, stream=stream)
+    line = Line(client, session_id, host.say, stream=stream, sealer=seal)
     return await _drive(_Run(line, host), request, steering)
 
 
@@ -168,9 +157,10 @@ async def resume(
     *,
     stream: bool = True,
     steering: Steering | None = None,
+    seal: Sealer | None = None,
 ) -> TurnEnd:
     """Answer *pause*, as `pending_pause` found it in a fetched session, and drive the run on."""
-    line = Line(client=client, session_id=session_id, say=host.say, stream=stream)
+    line = Line(client, session_id, host.say, stream=stream, sealer=seal)
     return await _drive(_Run(line, host), pause, steering)
 
 
@@ -253,6 +243,7 @@ class _Run:
         self._stopping = False
         self._stopped: TurnEnd | SdkError | None = None
         self._told_to_stop = trio.Event()
+        self._unsealed: TurnEnd | None = None
         self._silent = trio.Event()
         self.refused = False
         self.closing = False
@@ -268,7 +259,10 @@ class _Run:
         while not self._stopping and turn.status not in _OVER:
             turn = await self._go_on(turn)
         self.closing = True
-        return await self._settled(turn) if self._stopping else turn
+        if self._stopping:
+            turn = await self._settled(turn)
+        await self._close(self._stopped if isinstance(self._stopped, TurnEnd) else turn)
+        return told(turn)
 
     async def _go_on(self, pause: TurnEnd) -> TurnEnd:
         """Answer *pause*, or leave that to newer input; return what came of it."""
@@ -286,7 +280,7 @@ class _Run:
         """Return the answer to *pause*; None if it was not waited for, or came too late."""
         answer: Continuation | None = None
         with trio.CancelScope() as self._desk:
-            answer = await _answer(pause, self._host)
+            answer = await _answer(pause, self._host, self._line.sealer)
         while self._undecided:
             await self._undecided[0].settled.wait()
         return None if self._speeches or self._stopping else answer
@@ -314,7 +308,7 @@ class _Run:
     async def _listen(self, speech: Speech) -> TurnEnd:
         with trio.CancelScope() as self._ear:
             async for event in speech:
-                if isinstance(event, TurnEnd) and self._makes_way(_code(event)):
+                if isinstance(event, TurnEnd) and self._makes_way(error_code(event)):
                     return event
                 await self._host.show(event)
                 if isinstance(event, TurnEnd):
@@ -369,14 +363,14 @@ class _Run:
             with trio.move_on_at(before.since + _ADMISSION):
                 await before.begun.wait()
         speech = await self._send(wanted)
-        if _needs_live_run(speech.fault) and before is not None and not before.begun.is_set():
+        if needs_live_run(speech.fault) and before is not None and not before.begun.is_set():
             # It came before the message whose turn it was to replace.
             await before.begun.wait()
             speech = await self._send(wanted)
-        if speech.fault is None or _is_outcome(speech.fault):
+        if speech.fault is None or is_outcome(speech.fault):
             wanted.taken = True
             self._take(speech)
-        elif not _needs_live_run(speech.fault):
+        elif not needs_live_run(speech.fault):
             wanted.fault = self._unwanted = speech.fault
 
     async def _send(self, wanted: _Redirection) -> Speech:
@@ -414,52 +408,60 @@ class _Run:
         self._silent.set()
         await self._told_to_stop.wait()
         stopped = self._stopped
-        if turn is not _NOTHING and turn.status in _OVER and _code(turn) != "superseded":
+        if turn is not _NOTHING and turn.status in _OVER and error_code(turn) != "superseded":
             return turn
         if isinstance(stopped, SdkError):
             raise stopped
         return stopped or _NOTHING
 
+    async def _close(self, ending: TurnEnd) -> None:
+        """Seal what *ending* left, if it left anything; stored when this returns."""
+        self._unsealed = ending
+        message = await closing(ending, self._line.sealer)
+        if message is not None:
+            speech = Speech(message, self._line, stream=False)
+            self.nursery.start_soon(speech.run)
+            async for _ in speech:
+                pass
+            if speech.fault is not None:
+                raise speech.fault
+        self._unsealed = None
+
     async def break_off(self) -> None:
         """Try to tell the router, whatever else is going on, that the run is over."""
         with trio.move_on_after(BREAK_SECONDS, shield=True), suppress(SdkError):
-            await self._line.ask(Break())
+            ending = self._unsealed or await self._line.ask(Break())
+            message = await closing(ending, self._line.sealer)
+            if message is not None:
+                await self._line.ask(message)
 
 
-def _needs_live_run(fault: SdkError | None) -> bool:
-    """Say if *fault* is a router's answer to input for a run that is over."""
-    if not isinstance(fault, ApiError) or "fields" in fault.details:
-        return False
-    return fault.code == "invalid_request"
-
-
-def _is_outcome(fault: SdkError) -> bool:
-    """Say if *fault* is how the turn of some input ended, not why there was none."""
-    return isinstance(fault, ApiError) and fault.code not in _REFUSALS
-
-
-def _code(turn: TurnEnd) -> str | None:
-    """Return the code of the error that ended *turn*."""
-    error = turn.data.get("error")
-    return str(error.get("code")) if turn.status is Status.ERROR and is_object(error) else None
-
-
-async def _answer(pause: TurnEnd, host: Host) -> Continuation:
+async def _answer(pause: TurnEnd, host: Host, sealer: Sealer | None) -> Continuation:
+    check_key(pause, sealer)
     match pause.status:
         case Status.AWAITING_TOOL:
-            entries = cast("list[dict[str, Any]]", pause.data.get("tool_requests", []))
-            requests = tuple(tool_request(entry) for entry in entries)
-            wanted = lost_calls.runnable(requests)
-            results = await host.run_tools(wanted) if wanted else ()
-            results = (*results, *lost_calls.answers(requests))
-            return ToolResults(data=ToolResultsData(results=results))
+            return await _results(pause, host, sealer)
         case Status.AWAITING_APPROVAL:
             decision = await host.decide(_approval(pause.data))
-            return ApprovalDecisions(data=ApprovalDecisionsData(decisions=(decision,)))
-        case Status.AWAITING_DECRYPT | Status.AWAITING_ENCRYPT:
-            raise BadAnswer("the session is encrypted and this client holds no key for it")
-        case Status.COMPLETED | Status.IDLE | Status.ERROR:
-            raise ValueError(f"a run that ended {pause.status} cannot be answered")
+            folded = await sealed(pause, sealer)
+            data = ApprovalDecisionsData(decisions=(decision,), encrypted=folded)
+            return ApprovalDecisions(data=data)
+        case Status.AWAITING_DECRYPT if sealer is not None:
+            plaintext, folded = await opened(pause, sealer), await sealed(pause, sealer)
+            return Decrypted(data=DecryptedData(plaintext=plaintext, encrypted=folded))
+        case Status.AWAITING_ENCRYPT:
+            return SealedRows(data=SealedData(encrypted=await sealed(pause, sealer)))
+        case _:
+            raise ValueError(f"a run that is {pause.status} cannot be answered")
+
+
+async def _results(pause: TurnEnd, host: Host, sealer: Sealer | None) -> ToolResults:
+    entries = cast("list[dict[str, Any]]", pause.data.get("tool_requests", []))
+    results = await host.run_tools(tuple(tool_request(entry) for entry in entries))
+    if sealer is None:
+        return ToolResults(data=ToolResultsData(results=results))
+    folded = await sealed(pause, sealer, results)
+    return ToolResults(data=ToolResultsData(results=marked(results), encrypted=folded))
 
 
 def _approval(data: Mapping[str, Any]) -> Approval:

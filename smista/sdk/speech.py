@@ -12,28 +12,51 @@ from uuid import uuid4
 
 import trio
 
-from smista.core.events import Event, ReasoningDeltaEvent, TextDeltaEvent, TurnEnd
+from smista.core.events import Event, ReasoningDeltaEvent, Status, TextDeltaEvent, TurnEnd
 from smista.core.messages import Continuation
 from smista.core.request import ExecuteRequest
 from smista.sdk.client import Client, EventStream
-from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable
+from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable, is_object
+from smista.sdk.sealing import Sealer
 
 BACK_SECONDS: Final = 10.0
 """How long a router that is lost in the middle of a run may take to come back."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
+_REFUSALS: Final = frozenset(
+    {
+        "invalid_request",
+        "invalid_json",
+        "invalid_token",
+        "missing_credentials",
+        "not_found",
+        "rate_limited",
+        "request_too_large",
+        "router_busy",
+        "session_not_found",
+        "shutting_down",
+        "storage_error",
+        "token_expired",
+        "token_revoked",
+    }
+)
+"""What a router answers instead of beginning a turn."""
 
 Message = ExecuteRequest | Continuation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line:
-    """The way to one session of one router. *say* tells the person what happens on it."""
+    """The way to one session of one router. *say* tells the person what happens on it.
+
+    *sealer* holds the key of an encrypted session.
+    """
 
     client: Client
     session_id: str
     say: Callable[[str], None]
     stream: bool = True
+    sealer: Sealer | None = None
 
     async def ask(self, message: Continuation) -> TurnEnd:
         """Send *message* and return its outcome, without a stream and without a second try."""
@@ -190,3 +213,21 @@ class Heard:
             return None
         self._marks.append(event)
         return event
+
+
+def needs_live_run(fault: SdkError | None) -> bool:
+    """Say if *fault* is a router's answer to input for a run that is over."""
+    if not isinstance(fault, ApiError) or "fields" in fault.details:
+        return False
+    return fault.code == "invalid_request"
+
+
+def is_outcome(fault: SdkError) -> bool:
+    """Say if *fault* is how the turn of some input ended, not why there was none."""
+    return isinstance(fault, ApiError) and fault.code not in _REFUSALS
+
+
+def error_code(turn: TurnEnd) -> str | None:
+    """Return the code of the error that ended *turn*."""
+    error = turn.data.get("error")
+    return str(error.get("code")) if turn.status is Status.ERROR and is_object(error) else None

@@ -6,8 +6,9 @@ import trio
 from smista.core.events import Status, TextDeltaEvent
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.sdk.client import ClientConfig, open_client
-from smista.sdk.errors import BadAnswer, Unreachable
+from smista.sdk.errors import Unreachable
 from smista.sdk.run import drive
+from smista.sdk.sealing import MissingKey
 from tests.sdk.router import (
     CONTINUE,
     EXECUTE,
@@ -142,5 +143,5 @@ async def test_a_finished_run_is_not_broken_off(router, client):
 
 async def test_a_sealed_session_needs_a_key_this_client_lacks(router, client):
     router.answer("POST", EXECUTE, stream(turn("awaiting_decrypt", {"to_decrypt": {}})))
-    with pytest.raises(BadAnswer, match="encrypted"):
+    with pytest.raises(MissingKey, match="smista keys import"):
         await drive(client, SESSION["id"], REQUEST, Desk())
