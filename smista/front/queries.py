@@ -13,9 +13,9 @@ _LONGEST: Final = 40
 def usage_query(query: Mapping[str, str]) -> UsageQuery:
     """Return what is asked of usage. Raises InvalidRequest."""
     by = query.get("by", UsageBy.MODEL.value)
-    if by not in UsageBy:
-        words = ", ".join(each.value for each in UsageBy)
-        raise _unreadable("by", f"one of {words}", "enum")
+    known = [each.value for each in UsageBy]
+    if by not in known:
+        raise _unreadable("by", f"one of {', '.join(known)}", "enum")
     return UsageQuery(
         by=UsageBy(by),
         since=_moment(query, "since"),

@@ -31,6 +31,7 @@ PRIVATE = [
     ("GET", "/api/v1/auth/me"),
     ("GET", "/api/v1/sessions"),
     ("POST", "/api/v1/sessions"),
+    ("GET", "/api/v1/usage"),
     ("GET", "/api/v1/llm/providers"),
     ("GET", "/api/v1/llm/models"),
 ]

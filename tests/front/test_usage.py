@@ -24,7 +24,7 @@ async def test_the_groups_stand_under_the_name_of_what_was_asked(by: UsageBy):
         front.sessions.sums = (
             UsageSum(group=group, requests=2, input_tokens=3, output_tokens=4, cost="0.5"),
         )
-        answer = (await front.get(f"/api/v1/usage?by={by.value}")).json()
+        answer = (await front.client.get(f"/api/v1/usage?by={by.value}")).json()
     figures = {
         "input_tokens": 3,
         "output_tokens": 4,
@@ -38,7 +38,7 @@ async def test_the_groups_stand_under_the_name_of_what_was_asked(by: UsageBy):
 
 async def test_without_parameters_everything_is_asked_for_by_model():
     async with running() as front:
-        answer = (await front.get("/api/v1/usage")).json()
+        answer = (await front.client.get("/api/v1/usage")).json()
         assert front.sessions.seen == [(UsageQuery(),)]
     assert answer == {"total": {"request_count": 0}, "by_model": []}
 
@@ -54,14 +54,14 @@ async def test_without_parameters_everything_is_asked_for_by_model():
 )
 async def test_a_bound_is_a_day_or_a_time(text: str, moment: datetime):
     async with running() as front:
-        await front.get(f"/api/v1/usage?since={text}&until={text}&scope=/p")
+        await front.client.get(f"/api/v1/usage?since={text}&until={text}&scope=/p")
         assert front.sessions.seen == [(UsageQuery(since=moment, until=moment, scope="/p"),)]
 
 
 @pytest.mark.parametrize("query", ["by=week", "by=", "since=yesterday", "until=2026-13-01"])
 async def test_what_cannot_be_read_is_refused_with_its_place(query: str):
     async with running() as front:
-        answer = await front.get(f"/api/v1/usage?{query}")
+        answer = await front.client.get(f"/api/v1/usage?{query}")
     assert answer.status_code == 422
     (field,) = answer.json()["error"]["details"]["fields"]
     assert field["place"] == f"query.{query.partition('=')[0]}"
