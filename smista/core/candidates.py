@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from smista.core.diffs import FileDiff, split_diff
+from smista.core.envelopes import content_size
 from smista.core.exchanges import Exchange, exchanges
 from smista.core.history import Message, Role
 from smista.core.prompt import Image
 from smista.core.request import ContextFile, Instruction, Skill, Workspace
 from smista.core.skills import directory_note, summary
 from smista.core.snapshot import Fact, Snapshot
-from smista.core.tokens import IMAGE_TOKENS, text_bytes, text_tokens
+from smista.core.tokens import IMAGE_TOKENS, sealed_tokens, text_bytes, text_tokens
 
 PROMPT_LABEL: Final = "the prompt"
 _IMAGE: Final = re.compile(r"data:(image/[\w.+-]+);base64,")
@@ -134,7 +135,11 @@ def _offered(skill: Skill) -> Candidate:
 
 def _memory(fact: Fact) -> Candidate:
     label = f"{fact.scope} memory {fact.key or fact.id}"
-    return _sized(_text(Origin.MEMORY, Kind.MEMORY, label, fact.text, fact), fact_line(fact))
+    found = _text(Origin.MEMORY, Kind.MEMORY, label, fact.text, fact)
+    if fact.sealed is None:
+        return _sized(found, fact_line(fact))
+    size, tokens = content_size(fact.sealed), sealed_tokens(fact.sealed)
+    return found._replace(text="", tokens=tokens, size=size)
 
 
 def fact_line(fact: Fact) -> str:
@@ -176,9 +181,12 @@ def _own(unit: Exchange, prompt: Message | None) -> Candidate:
 
 def _exchange(unit: Exchange, origin: Origin) -> Candidate:
     label = f"message {unit.number} ({unit.role})"
-    if len(unit.messages) == 1 and not unit.messages[0].calls:
+    # What is sealed weighs the same before and after it is opened. The run's own rows are open
+    # whenever anything is decided.
+    sealed = origin is Origin.HISTORY and any(m.sealed is not None for m in unit.messages)
+    if len(unit.messages) == 1 and not unit.messages[0].calls and not sealed:
         return _text(origin, Kind.MESSAGE, label, unit.messages[0].text, unit)
-    texts = [part for message in unit.messages for part in _spoken(message)]
+    weights = [_weight(message, sealed=sealed) for message in unit.messages]
     named = dict.fromkeys(path for message in unit.messages for path in message.paths or ())
     results = len(unit.messages) - 1
     return Candidate(
@@ -186,11 +194,19 @@ def _exchange(unit: Exchange, origin: Origin) -> Candidate:
         kind=Kind.MESSAGE,
         label=f"{label} with tool results ({results})" if results else label,
         text="",
-        tokens=sum(text_tokens(text) for text in texts),
-        size=sum(text_bytes(text) for text in texts),
+        tokens=sum(tokens for tokens, _ in weights),
+        size=sum(size for _, size in weights),
         source=unit,
         paths=tuple(named),
     )
+
+
+def _weight(message: Message, *, sealed: bool) -> tuple[int, int]:
+    """Return tokens and bytes of *message*."""
+    if sealed and message.sealed is not None:
+        return sealed_tokens(message.sealed), content_size(message.sealed)
+    texts = tuple(_spoken(message))
+    return sum(map(text_tokens, texts)), sum(map(text_bytes, texts))
 
 
 def _spoken(message: Message) -> Iterator[str]:

@@ -46,6 +46,21 @@ def exchanges(history: Sequence[Message]) -> list[Exchange]:
     return units
 
 
+def with_result(messages: tuple[Message, ...], result: Message) -> tuple[Message, ...]:
+    """Place *result* behind the answer that asked for it and the results that are there.
+
+    If nobody there asked for it, it has no place.
+    """
+    place = None
+    for n, message in enumerate(messages):
+        ours = {call.call_id for call in message.calls}
+        if result.call_id in ours:
+            place = n + 1
+            while place < len(messages) and messages[place].call_id in ours:
+                place += 1
+    return messages if place is None else (*messages[:place], result, *messages[place:])
+
+
 def has_calls(messages: Iterable[Message]) -> bool:
     """Say if any of *messages* asks for a tool."""
     return any(message.calls for message in messages)

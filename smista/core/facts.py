@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
+from smista.core.envelopes import content_size
 from smista.core.ids import new_uuid7, run_ms
 from smista.core.records import MemoryRecord, MemoryScope
-from smista.core.secret import Plain
+from smista.core.secret import Envelope, Opened, Plain, Sealed
 from smista.core.snapshot import Fact
 
 MOST_FACTS: Final[Mapping[MemoryScope, int]] = {MemoryScope.USER: 200, MemoryScope.SESSION: 100}
@@ -71,19 +72,19 @@ def newest_first(facts: Iterable[MemoryRecord]) -> tuple[MemoryRecord, ...]:
 def recalled(facts: Iterable[MemoryRecord]) -> tuple[Fact, ...]:
     """Return what may go into a prompt, newest first, each owner's within its bounds.
 
-    A sealed fact is not there until its client has opened it.
+    A sealed fact counts as what its ciphertext says, opened or not.
     """
     kept: list[MemoryRecord] = []
     counts = dict.fromkeys(MemoryScope, 0)
     sizes = dict.fromkeys(MemoryScope, 0)
     for fact in newest_first(facts):
-        text = text_of(fact)
+        length = _length(fact)
         # Routers that share a store may together write more than one of them would let in.
         full = counts[fact.scope] >= MOST_FACTS[fact.scope]
-        if text is None or full or sizes[fact.scope] + len(text) > MOST_TEXT[fact.scope]:
+        if full or sizes[fact.scope] + length > MOST_TEXT[fact.scope]:
             continue
         counts[fact.scope] += 1
-        sizes[fact.scope] += len(text)
+        sizes[fact.scope] += length
         kept.append(fact)
     return _facts(kept)
 
@@ -98,9 +99,20 @@ def _facts(kept: Sequence[MemoryRecord]) -> tuple[Fact, ...]:
             key=fact.key,
             restricted=fact.restricted,
             short=short[fact.id],
+            sealed=envelope_of(fact),
         )
         for fact in kept
     )
+
+
+def _length(fact: MemoryRecord) -> int:
+    envelope = envelope_of(fact)
+    return len(text_of(fact) or "") if envelope is None else content_size(envelope)
+
+
+def envelope_of(fact: MemoryRecord) -> Envelope | None:
+    """Return what storage holds of a fact that is sealed."""
+    return fact.content.envelope if isinstance(fact.content, Sealed | Opened) else None
 
 
 def text_of(fact: MemoryRecord) -> str | None:

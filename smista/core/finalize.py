@@ -29,11 +29,14 @@ def with_skill_bodies(ranked: Sequence[Ranked]) -> list[Ranked]:
     return [_in_full(entry) for entry in ranked]
 
 
-def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -> Selection:
+def finalize(
+    ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int, *, closed: bool = False
+) -> Selection:
     """Keep all required candidates and, best first, as many others as fit *model*.
 
     One that does not fit is left out, and a smaller one after it may still be taken. Required
-    candidates are known to fit: routing passed over every model where they do not.
+    candidates are known to fit: routing passed over every model where they do not. *closed*: what
+    is sealed and was not opened had no room before, and gets none that became free since.
     """
     tokens, size = effective_budget(model), max_bytes
     kept = [entry.mark.required is not None for entry in ranked]
@@ -46,7 +49,8 @@ def finalize(ranked: Sequence[Ranked], model: ModelDescriptor, max_bytes: int) -
     for number in rest:
         weight, length = ranked[number].candidate.tokens, ranked[number].candidate.size
         objection = _objection(ranked[number], model)
-        if objection is None and (weight > tokens or length > size):
+        crowded = weight > tokens or length > size
+        if objection is None and (crowded or (closed and _is_closed(ranked[number].candidate))):
             objection = _TOO_BIG
         reasons[number] = objection or KEPT
         if objection is None:
@@ -69,6 +73,11 @@ def _objection(entry: Ranked, model: ModelDescriptor) -> str | None:
     if entry.mark.restricted is not None and not model.local:
         return f"restricted for remote models: {entry.mark.restricted}"
     return None
+
+
+def _is_closed(candidate: Candidate) -> bool:
+    source = candidate.source
+    return isinstance(source, Exchange) and not all(m.opened for m in source.messages)
 
 
 def _broken(candidate: Candidate) -> str | None:

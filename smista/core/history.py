@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from smista.core.secret import Envelope
+
 
 class Role(StrEnum):
     SYSTEM = "system"
@@ -31,7 +33,8 @@ class Message:
     A TOOL message answers *call_id* and names the *paths* its content came from. *run_id* tells
     the current run's exchanges from older ones. *restricted*: written while restricted content
     was in view, so it may not reach a remote model. *note*: a USER message that the router
-    wrote.
+    wrote. *sealed* is what storage holds of it in an encrypted session; until its client has
+    *opened* it, the text and what a call asked for are empty.
     """
 
     uuid: str
@@ -47,3 +50,5 @@ class Message:
     restricted: bool = False
     interrupted: bool = False
     note: bool = False
+    sealed: Envelope | None = None
+    opened: bool = True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from smista.core.intents import Mode
+from smista.core.intents import Mode, TaskIntent
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,13 @@ class AwaitingApproval:
 
 @dataclass(frozen=True, slots=True)
 class AwaitingDecrypt:
-    """The client opens the rows *references* name (`kind:id`)."""
+    """The client opens the rows *references* name (`kind:id`).
+
+    *command* is the intent that the user named for the turn which waits.
+    """
 
     references: tuple[str, ...]
+    command: TaskIntent | None = None
     name: ClassVar[str] = "AwaitingDecrypt"
     resume: ClassVar[str | None] = "BuildPrompt"
 
@@ -85,7 +89,12 @@ def phase_to_json(phase: Phase) -> dict[str, Any]:
         case AwaitingApproval(approval_id, kind, resume, detail):
             body = {"resume": resume, "approval_id": approval_id, "kind": kind}
             return {phase.name: {**body, "detail": dict(detail)}}
-        case AwaitingDecrypt(references) | AwaitingEncrypt(references):
+        case AwaitingDecrypt(references, command):
+            waiting: dict[str, Any] = {"resume": phase.resume, "references": list(references)}
+            if command is not None:
+                waiting["command"] = command.value
+            return {phase.name: waiting}
+        case AwaitingEncrypt(references):
             return {phase.name: {"resume": phase.resume, "references": list(references)}}
 
 
@@ -104,7 +113,9 @@ def phase_from_json(stored: dict[str, Any]) -> Phase:
             detail = body.get("detail", {})
             return AwaitingApproval(body["approval_id"], body["kind"], body["resume"], detail)
         case "AwaitingDecrypt":
-            return AwaitingDecrypt(tuple(body["references"]))
+            command = body.get("command")
+            named = None if command is None else TaskIntent(command)
+            return AwaitingDecrypt(tuple(body["references"]), named)
         case "AwaitingEncrypt":
             return AwaitingEncrypt(tuple(body["references"]))
         case _:

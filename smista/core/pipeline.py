@@ -157,7 +157,7 @@ def _select(
 ) -> Selection:
     can_ask = any(tool.name == "use_skill" for tool in tools)
     fitted = ranked if can_ask else with_skill_bodies(ranked)
-    return finalize(fitted, model, snapshot.max_context_bytes)
+    return finalize(fitted, model, snapshot.max_context_bytes, closed=snapshot.closed)
 
 
 def _routing(classification: Classification, route: Route, choice: Choice) -> Routing:

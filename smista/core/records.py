@@ -70,7 +70,9 @@ class DiffStatus(StrEnum):
 class ToolCallRecord:
     """A tool call and what became of it. *paths*: the files its result came from.
 
-    *masked*: the kinds of keys that its arguments held and storage does not hold.
+    *masked*: the kinds of keys that its arguments held and storage does not hold. *format* says
+    what was sealed of an encrypted session's result: `text` is the content, `entry` a JSON object
+    with `content`, `is_error`, `paths` and `restricted`.
     """
 
     id: str
@@ -84,6 +86,7 @@ class ToolCallRecord:
     paths: tuple[str, ...] | None = None
     restricted: bool = False
     masked: tuple[str, ...] = ()
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +218,9 @@ class EventType(StrEnum):
 class TraceEvent:
     """One step of a run, with the routing context it happened in.
 
-    *payload* is the tagged object of *trace_event_content* without its `type`, or sealed.
-    A `cost` payload holds `provider`, `model`, token counts and, when known, `cost` (text).
+    *payload* is the tagged object of *trace_event_content* without its `type`, or sealed; *id* is
+    told of sealed ones, since it is part of what they were sealed with. A `cost` payload holds
+    `provider`, `model`, token counts and, when known, `cost` (text).
     """
 
     event_type: EventType
@@ -226,6 +230,7 @@ class TraceEvent:
     created_at: datetime
     payload: Mapping[str, Any] | Envelope
     matched_rule: str | None = None
+    id: str = ""
 
 
 class RouteContext(NamedTuple):
@@ -235,6 +240,79 @@ class RouteContext(NamedTuple):
     provider: str
     model: str
     matched_rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A user or assistant message at position *n* of its session, with what `format` says.
+
+    `format` is `text`, or `calls`: the content is JSON `{"text", "tool_calls"}`, or `note`: the
+    router's own words to the model, in the user's place. *calls* names the calls in a content
+    that is sealed.
+    """
+
+    uuid: str
+    n: int
+    role: str
+    run_id: str
+    format: str
+    content: SecretContent
+    created_at: datetime
+    provider: str | None = None
+    model: str | None = None
+    restricted: bool = False
+    interrupted: bool = False
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventBatch:
+    """Trace events of one turn, in a row: position and id of the *first*."""
+
+    first: int
+    first_id: str
+    events: tuple[TraceEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputHead:
+    """What may be read of an encrypted session's RunInput."""
+
+    run_id: str
+    created_at: datetime
+    plan_active: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedInput:
+    """A RunInput as storage holds it in an encrypted session.
+
+    *notes* holds what the run learned that may not be read either: what it spent, what was agreed.
+    """
+
+    head: InputHead
+    content: Envelope
+    notes_id: str | None = None
+    notes: Envelope | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsealed:
+    """The rows of an encrypted session that wait for their envelopes: all of them but content.
+
+    *input* and *notes_id* stand for what the run was started with and has learned since. *late*
+    names the rows that no response has listed yet.
+    """
+
+    messages: tuple[StoredMessage, ...] = ()
+    calls: tuple[ToolCallRecord, ...] = ()
+    diffs: tuple[DiffRecord, ...] = ()
+    plans: tuple[PlanRecord, ...] = ()
+    facts: tuple[MemoryRecord, ...] = ()
+    batches: tuple[EventBatch, ...] = ()
+    input: InputHead | None = None
+    notes_id: str | None = None
+    late: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +329,10 @@ class RunState:
     the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and
     *unpriced_agreed* that they agreed to models without a known price. *route* is the one of the
     last turn: what a turn without a decision of its own leaves is filed under it.
+
+    In an encrypted session *unsealed* are the rows whose envelopes are still to come, and *before*
+    is the run as it was before the turn *at* whose end they were told: should their text be lost,
+    the message that led to it is served anew from there.
     """
 
     run_id: str = ""
@@ -269,6 +351,14 @@ class RunState:
     ceiling: Decimal | None = None
     unpriced_agreed: bool = False
     route: RouteContext | None = None
+    unsealed: Unsealed = field(default_factory=Unsealed)
+    before: "Before | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    run: RunState
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +380,10 @@ class SessionState:
     the present run's. *plan* is the newest plan of the session, *disclosed* the `target_id`s of
     its approved disclosures, *answered* the messages of the last 24 hours (the newest 1,000),
     *facts* what is remembered for this session alone, newest first.
+
+    Of an encrypted session storage holds *sealed_input* instead of *input*; *texts* are the
+    contents of the run's unsealed rows, by reference, and *noted* is the newest of its notes. Both
+    are in memory alone.
     """
 
     session: Session
@@ -303,27 +397,9 @@ class SessionState:
     disclosed: frozenset[str] = frozenset()
     answered: tuple[AnsweredRecord, ...] = ()
     facts: tuple[MemoryRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage:
-    """A user or assistant message at position *n* of its session, with what `format` says.
-
-    `format` is `text`, or `calls`: the content is JSON `{"text", "tool_calls"}`, or `note`: the
-    router's own words to the model, in the user's place.
-    """
-
-    uuid: str
-    n: int
-    role: str
-    run_id: str
-    format: str
-    content: SecretContent
-    created_at: datetime
-    provider: str | None = None
-    model: str | None = None
-    restricted: bool = False
-    interrupted: bool = False
+    sealed_input: SealedInput | None = None
+    texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    noted: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +411,9 @@ class TurnRecord:
     name the packed rows. *input*: None leaves the stored one as it is; *drop_input* deletes it,
     as a run's end does. *lease*: the number of the lease the turn was served under; if the
     session's is another by now, nothing is written. The lease ends with the turn.
+
+    In an encrypted session *sealed_input* stands for *input*, and *batches* are the events of
+    earlier turns whose envelopes have come.
     """
 
     session_id: str
@@ -359,3 +438,5 @@ class TurnRecord:
     events: tuple[TraceEvent, ...] = ()
     first_event: int = 0
     events_id: str = ""
+    sealed_input: SealedInput | None = None
+    batches: tuple[EventBatch, ...] = ()

@@ -6,7 +6,7 @@ from smista.core.policy import Frozen
 
 
 class Envelope(Frozen):
-    """An AEAD ciphertext; *nonce* and *ciphertext* are base64 (*Encrypt and decrypt*)."""
+    """An AEAD ciphertext; *nonce* and *ciphertext* are base64 (*Decrypt and encrypt*)."""
 
     version: int
     algorithm: str
@@ -18,6 +18,13 @@ class Envelope(Frozen):
 @dataclass(frozen=True, slots=True)
 class Plain:
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Plain):
+    """A text at hand whose *envelope* is what storage holds of it."""
+
+    envelope: Envelope
 
 
 @dataclass(frozen=True, slots=True)

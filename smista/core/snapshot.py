@@ -7,6 +7,7 @@ from smista.core.history import Message
 from smista.core.intents import TaskIntent
 from smista.core.model_ref import ModelDescriptor, ModelRef, Unavailable
 from smista.core.request import ExecuteRequest
+from smista.core.secret import Envelope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A remembered fact; *scope* is `user` or `session`, *short* the id that a model is told."""
+    """A remembered fact; *scope* is `user` or `session`, *short* the id that a model is told.
+
+    *sealed* is what storage holds of it in an encrypted session; *text* is empty until it is open.
+    """
 
     id: str
     scope: str
@@ -28,6 +32,7 @@ class Fact:
     key: str | None = None
     restricted: bool = False
     short: str = ""
+    sealed: Envelope | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,7 @@ class Snapshot:
     `file_changes`, `approved_plan`). *failed*: candidates that failed live in this turn.
     *barred* gives the reason why remote models are out for this turn, beyond the policy's own.
     *offered_tools* names the tools that can be carried out; None: all that run at the client.
+    *closed*: what is sealed and was not opened stays out, for the fit is not redone.
     """
 
     request: ExecuteRequest
@@ -61,3 +67,4 @@ class Snapshot:
     spent: Decimal = Decimal(0)
     max_context_bytes: int = 5_242_880
     offered_tools: frozenset[str] | None = None
+    closed: bool = False

@@ -5,6 +5,7 @@ Consistent rather than exact: the same text always weighs the same, whoever read
 
 from typing import Final
 
+from smista.core.envelopes import content_size
 from smista.core.model_ref import ModelDescriptor
 from smista.core.secret import Envelope
 
@@ -12,7 +13,6 @@ ASSUMED_REPLY: Final = 4096
 """Tokens of an answer whose length nobody bounds."""
 IMAGE_TOKENS: Final = 1500
 _CHARS_PER_TOKEN: Final = 4
-_TAG_BYTES: Final = 16
 
 
 def text_tokens(text: str) -> int:
@@ -22,8 +22,7 @@ def text_tokens(text: str) -> int:
 
 def sealed_tokens(envelope: Envelope) -> int:
     """Return the estimate for a sealed text, judged by the size of its ciphertext alone."""
-    ciphertext = len(envelope.ciphertext.rstrip("=")) * 3 // 4
-    return -(-max(ciphertext - _TAG_BYTES, 0) // _CHARS_PER_TOKEN)
+    return -(-content_size(envelope) // _CHARS_PER_TOKEN)
 
 
 def text_bytes(text: str) -> int:
