@@ -65,8 +65,3 @@ async def test_what_cannot_be_read_is_refused_with_its_place(query: str):
     assert answer.status_code == 422
     (field,) = answer.json()["error"]["details"]["fields"]
     assert field["place"] == f"query.{query.partition('=')[0]}"
-
-
-async def test_nobody_is_told_anything_without_a_token():
-    async with running() as front:
-        assert (await front.client.get("/api/v1/usage")).status_code == 401
