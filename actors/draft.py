@@ -488,11 +488,12 @@ def _with_result(messages: tuple[Message, ...], result: Message) -> tuple[Messag
 
 
 def _message_payload(role: Role, about: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+    payload = {
         "role": role.value,
         "provider": about.get("provider") or "",
         "model": about.get("model") or "",
     }
+    return {**payload, "interrupted": True} if about.get("interrupted") else payload
 
 
 def _call_payload(call: ToolCallRecord) -> dict[str, Any]:

@@ -57,6 +57,7 @@ from smista.core.views import (
     classification_payload,
     classification_view,
     context_view,
+    failure_payload,
     refusal_payload,
     routing_payload,
     routing_view,
@@ -308,6 +309,8 @@ class Turn:
             try:
                 await self._listen(decision, answer)
             except ProviderError as error:
+                failure = failure_payload(decision.routing, error, tries)
+                self._draft.note(EventType.ROUTING_DECISION, failure)
                 self._spend(decision, answer)
                 if not may_retry(error, answer, tries=tries, parts=self._parts):
                     raise
@@ -340,7 +343,8 @@ class Turn:
         draft.add_routing(decision)
         if not again:
             draft.note(EventType.CLASSIFICATION, classification_payload(decision.classification))
-        draft.note(EventType.ROUTING_DECISION, routing_payload(decision.routing, decision.prompt))
+        routed = routing_payload(decision.routing, decision.prompt, decision.attempts)
+        draft.note(EventType.ROUTING_DECISION, routed)
         draft.add_selection(decision.items)
 
     def _note_refusal(self, refusal: Refusal) -> None:

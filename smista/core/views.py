@@ -6,9 +6,12 @@ from typing import Any, Final
 
 from smista.core.candidates import PROMPT_LABEL, Kind
 from smista.core.decision import Classification, Decision, Item, Refusal, Routing
+from smista.core.errors import SmistaError
 from smista.core.model_ref import plain
 from smista.core.prompt import Prompt
 from smista.core.records import ContextReference
+from smista.core.route import attempt_body
+from smista.core.snapshot import Attempt
 from smista.core.stream import Usage
 
 CURRENCY: Final = "USD"
@@ -85,17 +88,30 @@ def classification_payload(made: Classification) -> dict[str, Any]:
     return classification_view(made)
 
 
-def routing_payload(routing: Routing, prompt: Prompt | None = None) -> dict[str, Any]:
+def routing_payload(
+    routing: Routing, prompt: Prompt | None = None, attempts: Sequence[Attempt] = ()
+) -> dict[str, Any]:
     """Return the payload of a `routing_decision` event.
 
-    A fallback is asked with parameters of its own: *prompt* tells which.
+    *attempts* are the candidates passed over. A fallback is asked with parameters of its own:
+    *prompt* tells which.
     """
-    told = {**_outcome(routing), "reason": routing.reason}
+    told = {**_outcome(routing), "reason": routing.reason, **_passed_over(attempts)}
     if prompt is None or not routing.fallback_used:
         return told
     effort = None if prompt.effort is None else prompt.effort.value
     limit = prompt.max_output_tokens
     return {**told, "parameters": _present(effort=effort, max_output_tokens=limit)}
+
+
+def failure_payload(routing: Routing, error: SmistaError, tries: int) -> dict[str, Any]:
+    """Return the payload of a `routing_decision` event for a model that was asked and failed."""
+    told = {**_outcome(routing), "reason": error.message, "error": error.code}
+    return told if tries == 1 else {**told, "tries": tries}
+
+
+def _passed_over(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    return {"attempts": [attempt_body(attempt) for attempt in attempts]} if attempts else {}
 
 
 def refusal_payload(refusal: Refusal) -> dict[str, Any]:
@@ -111,6 +127,8 @@ def refusal_payload(refusal: Refusal) -> dict[str, Any]:
         "fallback_used": False,
         "override_used": refusal.override_used,
         "reason": refusal.error.message,
+        "error": refusal.error.code,
+        **_passed_over(refusal.attempts),
     }
 
 
