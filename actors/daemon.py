@@ -8,7 +8,7 @@ import logging
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 from uuid import uuid4
 
 import trio
+from pydantic import SecretStr
 
 from actors.catalog import NotedProviders
 from actors.directory import Directory, open_directory
@@ -60,13 +61,15 @@ async def serve(
     leaving: Leaving = Leaving(),
     catalog_file: Path | None = None,
     instance_file: Path | None = None,
+    secret: SecretStr | None = None,
 ) -> None:
     """Run the router until SIGTERM or SIGINT; call *ready* with its base URL once it answers.
 
     A first signal refuses new work, lets turns end and commits the rest as resumable; a second
     one goes at once. *instance_file* keeps the name under which the router takes leases in a store
-    that others use too; without it the name is new at each start. Raises StorageError if the store
-    cannot be opened, OSError if the port is taken.
+    that others use too; without it the name is new at each start. With *secret* it proves to its
+    user's clients that it is theirs. Raises StorageError if the store cannot be opened, OSError if
+    the port is taken.
     """
     async with (
         _open_house(config, catalog_file, instance_file) as (sessions, journal),
@@ -81,7 +84,7 @@ async def serve(
             log.info("leaving: %s turns are being served", sessions.busy)
             await _drain(sessions, hurry, leaving)
 
-        settings = front_settings(config)
+        settings = replace(front_settings(config), secret=secret)
         app = create_app(sessions, journal, settings)
         front = partial(serve_front, app, settings, shutdown_trigger=drained)
         async with trio.open_nursery() as fronts:

@@ -1,27 +1,38 @@
-"""From the user's configuration to a router that answers and knows who asks."""
+"""From the user's configuration to a router that answers, is the user's, and knows who asks.
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+No key and no content is sent before a router on this machine has proved whose it is.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from typing import Final
 
 import trio
 from pydantic import SecretStr
 
 from cli.failures import BadUsage, NoRouter
+from cli.own_keys import provider_keys, stored_key
+from cli.own_keys import secret_names as secret_names
 from cli.surroundings import Surroundings
 from smista.core.model_ref import ModelRef
-from smista.local.config_checks import SECRET, is_loopback
+from smista.local.config_checks import is_loopback
 from smista.local.config_files import ConfigFile, RouterConnection
-from smista.local.credentials import ROUTER_KEY, Credentials
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.local.router_file import parse_router
+from smista.local.router_secret import find_secret, secret_file
 from smista.local.toml_source import read_source
+from smista.sdk.answers import RouterStatus
 from smista.sdk.client import Client, ClientConfig, open_client
-from smista.sdk.errors import ApiError, SdkError, Unreachable
+from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unproven, Unreachable
 
-API_KEY: Final = "SMISTA_API_KEY"
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+LOG_IN: Final = "run: smista login"
+NOTHING_SENT: Final = "Nothing of yours was sent to it."
 _STATUS: Final = 5.0
 """Seconds that a living router may take to say that it lives."""
 _GRACE: Final = 5.0
@@ -44,7 +55,7 @@ def _own_url(here: Surroundings) -> str:
 
 
 def client_config(
-    url: str, connection: RouterConnection, credentials: dict[str, SecretStr] | None = None
+    url: str, connection: RouterConnection, credentials: Mapping[str, SecretStr] | None = None
 ) -> ClientConfig:
     return ClientConfig(
         url=url.rstrip("/"),
@@ -54,46 +65,16 @@ def client_config(
     )
 
 
-def status_config(url: str, connection: RouterConnection) -> ClientConfig:
-    """Return the settings for a question that a router answers at once or not at all."""
-    settings = client_config(url, connection)
-    return replace(settings, request_timeout=min(settings.request_timeout, _STATUS))
-
-
-def keys(here: Surroundings) -> Credentials:
-    return Credentials(project=here.root, places=here.places)
-
-
-def stored_key(here: Surroundings, connection: RouterConnection) -> SecretStr | None:
-    """Return the router key from where the configuration says it is."""
-    if connection.auth_source == "helper":
-        raise BadUsage("auth_source = 'helper' is not supported yet; use 'file' or 'env'")
-    if connection.auth_source == "env":
-        return _from_environment(API_KEY, here)
-    return keys(here).find(ROUTER_KEY)
-
-
-def _from_environment(name: str, here: Surroundings) -> SecretStr | None:
-    value = here.environ.get(name, "").strip()
-    if not value:
-        return None
-    if not (value.isascii() and value.isprintable()):
-        raise BadUsage(f"the variable {name} does not hold a key: keys are printable ASCII")
-    return SecretStr(value)
-
-
 @asynccontextmanager
 async def open_router(
     here: Surroundings, config: ConfigFile, *, override: ModelRef | None = None
 ) -> AsyncGenerator[Client]:
     """Lend a signed-in client; a missing router of this machine is started if configured so."""
-    key = stored_key(here, config.router)
-    credentials = provider_keys(here, config, override)
-    url = await wait_router(here, config.router)
-    if key is None:
-        raise BadUsage(f"you are not logged in to the router at {url}; run: smista login")
-    settings = client_config(url, config.router, credentials)
-    async with open_client(settings, api_key=key) as client:
+    key = await stored_key(here, config.router)
+    credentials = await provider_keys(here, config, override)
+    async with open_proven(here, config.router, key=key, credentials=credentials) as client:
+        if key is None:
+            raise BadUsage(f"you are not logged in to the router at {client.url}; {LOG_IN}")
         await _sign_in(client)
         yield client
         # No token of a command that is over stays valid; one that cannot be revoked lapses.
@@ -113,59 +94,90 @@ async def _sign_in(client: Client) -> None:
         ) from error
 
 
-async def wait_router(here: Surroundings, connection: RouterConnection) -> str:
-    """Return the URL of a router that answers, started if need be and allowed."""
-    url = router_url(here, connection)
+@asynccontextmanager
+async def open_proven(
+    here: Surroundings,
+    connection: RouterConnection,
+    *,
+    key: SecretStr | None = None,
+    credentials: Mapping[str, SecretStr] | None = None,
+) -> AsyncGenerator[Client]:
+    """Lend a client of the user's own router, started if need be and allowed.
+
+    It proved itself on the connection that the next request takes. Raises NoRouter if nothing
+    answers, or somebody else.
+    """
+
+    def client_of(url: str) -> AbstractAsyncContextManager[Client]:
+        return open_client(client_config(url, connection, credentials), api_key=key)
+
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(client_of(router_url(here, connection)))
+        try:
+            await prove(here, client)
+        except Unreachable as error:
+            url = await _started(here, connection, error)
+            client = await stack.enter_async_context(client_of(url))
+            await prove(here, client)
+        yield client
+
+
+async def prove(here: Surroundings, client: Client) -> RouterStatus:
+    """Return the router's status once it is known to be the user's, by proof or by certificate.
+
+    Raises Unreachable, or NoRouter for somebody else's.
+    """
     try:
-        async with open_client(status_config(url, connection)) as client:
-            await client.status()
-    except Unreachable as error:
-        if not is_loopback(url):
-            raise
-        if not connection.auto_start:
-            raise NoRouter(f"{error}; run: smista start") from error
-        return await _start(here)
-    return url
+        with trio.fail_after(_STATUS):
+            return await _proved(here, client)
+    except trio.TooSlowError:
+        raise Unreachable(client.url, "it is silent") from None
+    except (BadAnswer, Unproven) as error:
+        raise NoRouter(f"{error}. {NOTHING_SENT}\n{_what_to_do(here)}") from error
 
 
-async def _start(here: Surroundings) -> str:
+async def status_of(here: Surroundings, client: Client) -> tuple[RouterStatus, str | None]:
+    """Return the status of whoever answers, and, if it may be somebody else's, why."""
+    try:
+        return await prove(here, client), None
+    except NoRouter as doubt:
+        try:
+            return await client.status(), str(doubt)
+        except BadAnswer:
+            raise doubt from None
+
+
+async def _proved(here: Surroundings, client: Client) -> RouterStatus:
+    if not is_loopback(client.url):
+        if not client.url.startswith("https://"):
+            raise NoRouter(
+                f"{client.url} is on another machine and speaks plain http, where anybody on the "
+                "way could read your keys; use https, or a router on this machine"
+            )
+        return await client.status()
+    secret = find_secret(here.places)
+    if secret is None:
+        await client.status()  # where nobody answers, that is the better word
+        raise Unproven(client.url)
+    return await client.prove(secret)
+
+
+def _what_to_do(here: Surroundings) -> str:
+    return (
+        f"If it is a router of yours, restart it: smista stop, then smista start; it proves "
+        f"itself with the secret in {secret_file(here.places)}.\nIf another program has the "
+        f"port, set another [router] port in {here.places.router_file}."
+    )
+
+
+async def _started(here: Surroundings, connection: RouterConnection, error: Unreachable) -> str:
+    """Start the router of this machine and return its URL, if that is what the user wants."""
+    if not is_loopback(error.url):
+        raise error
+    if not connection.auto_start:
+        raise NoRouter(f"{error}; run: smista start") from error
     files = find_files(here.places, here.environ)
     started = await trio.to_thread.run_sync(start, files, router_command())
     if started.daemon.url is None:
         raise NoRouter(f"a router is starting (process {started.daemon.pid}); try again")
     return started.daemon.url
-
-
-def provider_keys(
-    here: Surroundings, config: ConfigFile, override: ModelRef | None
-) -> dict[str, SecretStr]:
-    """Return the keys of the providers that the policy, or *override*, can reach."""
-    found: dict[str, SecretStr] = {}
-    for provider in sorted(_reachable(config, override)):
-        secret = _provider_key(provider, here, config)
-        if secret is not None:
-            found[provider] = secret
-    return found
-
-
-def secret_names(config: ConfigFile) -> frozenset[str]:
-    """Return the names that `${secret:NAME}` references use."""
-    references = (entry.api_key for entry in config.providers.values() if entry.api_key)
-    return frozenset(match[1] for match in map(SECRET.match, references) if match)
-
-
-def _provider_key(provider: str, here: Surroundings, config: ConfigFile) -> SecretStr | None:
-    # The name of a provider is the same in any case, its table's as well.
-    entry = next((e for name, e in config.providers.items() if name.lower() == provider), None)
-    reference = SECRET.match(entry.api_key) if entry and entry.api_key else None
-    if reference is None:
-        return keys(here).find(provider)
-    return _from_environment(reference[1], here) or keys(here).find(reference[1])
-
-
-def _reachable(config: ConfigFile, override: ModelRef | None) -> set[str]:
-    chains = [(rule.model, *rule.fallbacks) for rule in config.routing.rules]
-    if config.routing.default is not None:
-        chains.append((config.routing.default.model, *config.routing.default.fallbacks))
-    named = {ref.provider for chain in chains for ref in chain}
-    return named | {override.provider} if override is not None else named

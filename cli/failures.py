@@ -58,12 +58,13 @@ def _of_the_rooms(error: BaseException) -> int | None:
     from smista.local.daemon_ctl import AlreadyRunning, StartFailed, StopFailed
     from smista.local.findings import InvalidConfig
     from smista.local.paths import NotOurs
-    from smista.sdk.errors import ApiError, SdkError, Unreachable
+    from smista.local.system_keyring import KeyringUnusable
+    from smista.sdk.errors import ApiError, SdkError, Unproven, Unreachable
 
     match error:
-        case InvalidConfig() | NotOurs():
+        case InvalidConfig() | NotOurs() | KeyringUnusable():
             return BAD_USAGE
-        case Unreachable():
+        case Unreachable() | Unproven():
             return UNREACHABLE
         case ApiError():
             return code_of_error(error.code)

@@ -15,8 +15,9 @@ from typing import Final
 import asyncclick as click
 import trio
 
-from cli.arguments import PROMPT, arrange
+from cli.arguments import arrange
 from cli.failures import DONE, FAILED, INTERRUPTED, exit_code, explanation, leaves
+from cli.interactive.opening import opening
 from cli.table import COMMANDS, Section
 from cli.visible import echo
 from smista import __version__
@@ -94,10 +95,13 @@ async def cli(
     from cli.logs import configure
     from cli.surroundings import look_around
 
-    if enforce_keyring:
-        raise click.UsageError("the system keyring is not supported yet; leave --enforce-keyring")
     configure(log_filter or "off", Path(log_file) if log_file else None)
-    ctx.obj = look_around(umask=ctx.obj, log_file=log_file, log_filter=log_filter)
+    here = look_around(
+        umask=ctx.obj, log_file=log_file, log_filter=log_filter, enforce_keyring=enforce_keyring
+    )
+    if here.enforce_keyring and here.vault is not None:
+        await trio.to_thread.run_sync(here.vault.usable, abandon_on_cancel=True)
+    ctx.obj = here
 
 
 def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
@@ -105,7 +109,8 @@ def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
     _leave_no_core()
     _open_streams()
     try:
-        words = arrange(argv, [name for name in COMMANDS if name != PROMPT])
+        commands = [name for name, each in COMMANDS.items() if each.section]
+        words = opening(arrange(argv, commands))
         outcome = trio.run(_until_told_to_leave, words, umask)
         sys.stdout.flush()
     except Told as told:

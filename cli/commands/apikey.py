@@ -6,13 +6,14 @@ import asyncclick as click
 
 from cli.commands.credentials import Aliased
 from cli.configuration import configured
-from cli.connection import client_config, stored_key, wait_router
+from cli.connection import open_proven
 from cli.failures import DONE, FAILED
-from cli.storing import Store, given_key, scoped
+from cli.own_keys import router_keys, stored_key
+from cli.storing import Store, forget, given_key, keep, scoped
 from cli.surroundings import Surroundings
-from cli.visible import echo, visible_line
+from cli.visible import echo
+from smista.local.config_files import RouterConnection
 from smista.local.credentials import ROUTER_KEY
-from smista.sdk.client import open_client
 
 ALIASES: Final = {
     "get": "check",
@@ -39,8 +40,7 @@ async def apikey(ctx: click.Context, everywhere: bool) -> None:
 @click.pass_obj
 async def check(kept: Store) -> int:
     """Say whether a key is there, without showing it."""
-    config = (await configured(kept.here)).merged
-    if stored_key(kept.here, config.router) is None:
+    if await stored_key(kept.here, await _connection(kept)) is None:
         echo("no router key; obtain one: smista login")
         return FAILED
     echo("there is a router key")
@@ -51,9 +51,7 @@ async def check(kept: Store) -> int:
 @click.pass_obj
 async def new(kept: Store) -> None:
     """Obtain a fresh key from the router and print it; it is not kept."""
-    config = (await configured(kept.here)).merged
-    url = await wait_router(kept.here, config.router)
-    async with open_client(client_config(url, config.router)) as client:
+    async with open_proven(kept.here, await _connection(kept)) as client:
         identity = await client.bootstrap()
     echo(identity.api_key.get_secret_value())
 
@@ -63,14 +61,17 @@ async def new(kept: Store) -> None:
 @click.pass_obj
 async def store(kept: Store, key: str | None) -> None:
     """Keep a router key. Without KEY it is asked for, or read from a pipe."""
-    path = kept.keys.store(ROUTER_KEY, await given_key(key, "the router"), scope=kept.scope)
-    echo(f"the router key is kept in {visible_line(str(path))}")
+    keys = router_keys(kept.here, await _connection(kept))
+    given = await given_key(key, "the router", "smista apikey set")
+    echo(f"the router key is kept in {await keep(keys, ROUTER_KEY, given, kept.scope)}")
 
 
 @apikey.command()
 @click.pass_obj
 async def remove(kept: Store) -> None:
     """Forget the router key of this scope."""
-    gone = kept.keys.remove(ROUTER_KEY, scope=kept.scope)
-    where = visible_line(str(kept.keys.path(kept.scope)))
-    echo(f"the router key is {'gone from' if gone else 'not in'} {where}")
+    echo(f"the router key {await forget(kept.keys, ROUTER_KEY, kept.scope)}")
+
+
+async def _connection(kept: Store) -> RouterConnection:
+    return (await configured(kept.here)).merged.router

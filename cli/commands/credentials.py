@@ -5,9 +5,10 @@ from typing import Final, cast
 import asyncclick as click
 
 from cli.failures import DONE, FAILED, BadUsage
-from cli.storing import Store, given_key, scoped
+from cli.own_keys import find_key
+from cli.storing import Store, forget, given_key, keep, scoped
 from cli.surroundings import Surroundings
-from cli.visible import echo, visible_line
+from cli.visible import echo
 from smista.core.errors import SmistaError
 from smista.core.model_ref import provider_id
 
@@ -41,8 +42,10 @@ async def credentials(ctx: click.Context, everywhere: bool) -> None:
 async def store(kept: Store, provider: str, key: str | None) -> None:
     """Keep the key of PROVIDER. Without KEY it is asked for, or read from a pipe."""
     name = _provider(provider)
-    path = kept.keys.store(name, await given_key(key, name), scope=kept.scope)
-    echo(f"the key of {name} is kept in {visible_line(str(path))}")
+    where = await keep(
+        kept.keys, name, await given_key(key, name, f"smista credentials set {name}"), kept.scope
+    )
+    echo(f"the key of {name} is kept in {where}")
 
 
 @credentials.command()
@@ -51,7 +54,7 @@ async def store(kept: Store, provider: str, key: str | None) -> None:
 async def check(kept: Store, provider: str) -> int:
     """Say whether a key of PROVIDER is there, without showing it."""
     name = _provider(provider)
-    if kept.keys.find(name) is None:
+    if await find_key(kept.keys, name) is None:
         echo(f"no key of {name}; store it: smista credentials set {name}")
         return FAILED
     echo(f"there is a key of {name}")
@@ -64,9 +67,7 @@ async def check(kept: Store, provider: str) -> int:
 async def remove(kept: Store, provider: str) -> None:
     """Forget the key of PROVIDER in this scope."""
     name = _provider(provider)
-    gone = kept.keys.remove(name, scope=kept.scope)
-    where = visible_line(str(kept.keys.path(kept.scope)))
-    echo(f"the key of {name} is {'gone from' if gone else 'not in'} {where}")
+    echo(f"the key of {name} {await forget(kept.keys, name, kept.scope)}")
 
 
 def _provider(text: str) -> str:

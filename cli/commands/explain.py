@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import asyncclick as click
 
 from cli.configuration import configured
-from cli.connection import provider_keys
 from cli.explained import Explained, as_json, as_text, facts_line
 from cli.failures import DONE, BadUsage, code_of_error
+from cli.own_keys import provider_keys
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
@@ -74,7 +74,8 @@ async def explain(
         explicit_model=_model(model),
     )
     catalog = read_catalog(catalog_path(here.places))
-    made = explain_decision(_snapshot(here, config, asked, collected, catalog))
+    reachable = frozenset(await provider_keys(here, config, asked.explicit_model))
+    made = explain_decision(_snapshot(here, config, asked, collected, catalog, reachable))
     it = _explained(here, made, catalog)
     for notice in (*collected.notices, facts_line(it)):
         echo(visible_line(notice), err=True)
@@ -103,6 +104,7 @@ def _snapshot(
     asked: TaskInput,
     collected: Collected,
     catalog: CachedCatalog | None,
+    reachable: frozenset[str],
 ) -> Snapshot:
     request = ExecuteRequest(
         input=asked,
@@ -120,7 +122,7 @@ def _snapshot(
         command=asked.command,
         models=() if catalog is None else catalog.all_models,
         unavailable=() if catalog is None else catalog.unavailable,
-        credentials=frozenset(provider_keys(here, config, asked.explicit_model)),
+        credentials=reachable,
         plan_mode=asked.command is TaskIntent.PLAN,
         max_context_bytes=limits.max_context_bytes,
         offered_tools=CLIENT_TOOLS,

@@ -3,11 +3,12 @@
 import asyncclick as click
 
 from cli.configuration import configured
-from cli.connection import client_config, keys, open_router, stored_key, wait_router
+from cli.connection import open_proven, open_router
+from cli.own_keys import router_keys, stored_key
+from cli.storing import keep
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from smista.local.credentials import ROUTER_KEY, Scope
-from smista.sdk.client import open_client
 
 
 @click.command()
@@ -17,14 +18,14 @@ from smista.sdk.client import open_client
 async def login(here: Surroundings, everywhere: bool, again: bool) -> None:
     """Create a local user and keep its router key."""
     config = (await configured(here)).merged
-    if not again and stored_key(here, config.router) is not None:
+    if not again and await stored_key(here, config.router) is not None:
         async with open_router(here, config) as client:
             echo(f"already logged in to {visible_line(client.url)}")
         return
-    url = await wait_router(here, config.router)
-    async with open_client(client_config(url, config.router)) as client:
+    kept = router_keys(here, config.router)
+    async with open_proven(here, config.router) as client:
         identity = await client.bootstrap()
     scope = Scope.GLOBAL if everywhere else Scope.PROJECT
-    path = keys(here).store(ROUTER_KEY, identity.api_key, scope=scope)
+    where = await keep(kept, ROUTER_KEY, identity.api_key, scope)
     echo(f"logged in as {visible_line(identity.user_id)}")
-    echo(f"the key is kept in {visible_line(str(path))}", err=True)
+    echo(f"the key is kept in {where}", err=True)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import asyncclick as click
 import trio
 
-from cli.failures import NoRouter
+from cli.failures import DONE, UNREACHABLE, NoRouter
 from cli.logs import configure
 from cli.surroundings import Surroundings
-from cli.visible import echo, visible_line
+from cli.visible import echo, visible, visible_line
 from smista.local.daemon_ctl import (
     AlreadyRunning,
     DaemonFiles,
@@ -28,7 +28,9 @@ from smista.local.daemon_ctl import start as start_daemon
 from smista.local.daemon_ctl import stop as stop_daemon
 
 if TYPE_CHECKING:
+    from smista.local.config_files import RouterConnection
     from smista.local.router_file import LoadedRouter
+    from smista.sdk.client import Client
 
 _COLLECT_AFTER = 10_000
 """New objects between two collections: a turn makes thousands, and drops nearly all by itself."""
@@ -79,29 +81,49 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
 @click.command()
 @click.option("--url", help="Ask this router.")
 @click.pass_obj
-async def status(here: Surroundings, url: str | None) -> None:
+async def status(here: Surroundings, url: str | None) -> int:
     """Say whether the router answers, and its version."""
-    from cli.configuration import configured
-    from cli.connection import router_url, status_config
+    from cli.connection import client_config, router_url
     from smista.local.config_files import RouterConnection
     from smista.sdk.client import open_client
 
     connection = RouterConnection(url=url)
     if url is None:
-        connection = (await configured(here)).merged.router
+        connection = _connection(here)
     asked = router_url(here, connection)
-    async with open_client(status_config(asked, connection)) as client:
-        answer = await client.status()
-    echo(f"router: {visible_line(answer.status)}")
-    echo(f"version: {visible_line(answer.version)}")
-    echo(f"url: {visible_line(asked)}")
+    async with open_client(client_config(asked, connection)) as client:
+        return await _say_status(here, client)
+
+
+async def _say_status(here: Surroundings, client: "Client") -> int:
+    from cli.connection import status_of
+
+    told, doubt = await status_of(here, client)
+    echo(f"router: {visible_line(told.status)}")
+    echo(f"version: {visible_line(told.version)}")
+    echo(f"url: {visible_line(client.url)}")
     echo("encryption: none yet; sessions are stored in clear")
+    if doubt is None:
+        return DONE
+    echo(f"warning: {visible(doubt)}", err=True)
+    return UNREACHABLE
+
+
+def _connection(here: Surroundings) -> "RouterConnection":
+    """Return how the router is reached; a broken file must not hide the router from its user."""
+    from smista.local.config_files import read_configuration
+
+    read = read_configuration(here.root, here.places)
+    if read.findings:
+        echo(f"warning: {visible_line(str(read.findings[0]))}; see: smista config check", err=True)
+    return read.merged.router
 
 
 async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:
     from actors.daemon import serve
     from smista.local.catalog_file import catalog_path
     from smista.local.instance import instance_path
+    from smista.local.router_secret import make_secret
 
     config, warnings = _load(here, config_file)
     configure(here.log_filter or config.logging.level, here.log_file)
@@ -119,6 +141,7 @@ async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | Non
             ready=ready,
             catalog_file=catalog_path(here.places),
             instance_file=instance_path(here.places),
+            secret=make_secret(here.places),
         )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from hypercorn.typing import ASGISendEvent
 
+from smista.core.challenge import CHALLENGE, is_nonce, proof
 from smista.core.errors import InvalidRequest, MethodNotAllowed, SmistaError
 from smista.front.asgi import (
     ASGIReceiveCallable,
@@ -27,6 +28,7 @@ from smista.front.turns import CONTINUE, Address, Turns
 
 _TURN: Final = re.compile(r"/api/v1/sessions/([^/]+)/(execute|continue)\Z")
 _STATUS: Final = "/status"
+_CHALLENGE: Final = CHALLENGE.lower().encode()
 _METHODS: Final = b"GET, POST, PUT, DELETE"
 _TOKENS: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,2000}\Z")
 _PREFLIGHT_SECONDS: Final = b"600"
@@ -41,7 +43,8 @@ class Gate:
         self._turns = turns
         self._rates = rates
         self._settings = settings
-        self._status = json_reply({"status": "ok", "version": settings.version})
+        self._said = {"status": "ok", "version": settings.version}
+        self._status = json_reply(self._said)
 
     async def pass_on(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable, inner: Inner
@@ -97,10 +100,21 @@ class Gate:
         if method == "OPTIONS" and _header(scope, b"access-control-request-method"):
             return _preflight(scope)
         if path == _STATUS:
-            return self._status if method in ("GET", "HEAD") else wrong_method(b"GET, HEAD")
+            return self._told(scope) if method in ("GET", "HEAD") else wrong_method(b"GET, HEAD")
         if method != "POST" and _TURN.match(path):
             return wrong_method(b"POST")
         return None
+
+    def _told(self, scope: HTTPScope) -> Reply:
+        """Return the status; to whoever asks for it, with the proof whose router this is."""
+        nonce = _header(scope, _CHALLENGE).decode("latin-1")
+        secret = self._settings.secret
+        if secret is None or not is_nonce(nonce):
+            return self._status
+        # The socket's own address: what the Host header says is the client's word.
+        address, port = _server(scope)
+        made = proof(secret.get_secret_value(), nonce, address=address, port=port)
+        return json_reply({**self._said, "proof": made})
 
     def _marked(self, scope: HTTPScope, send: ASGISendCallable) -> ASGISendCallable:
         """Return *send* with the CORS headers of an allowed origin on the answer."""

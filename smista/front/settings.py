@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import SecretStr
+
 from smista.core.budget import Rate
 
 DEFAULT_RATE: Final = Rate(burst=200, period=0.010)
@@ -48,4 +50,6 @@ class FrontSettings:
     token_ttl_seconds: int = 86_400
     api_key_version: str = "01"
     local_bootstrap_enabled: bool = True
+    secret: SecretStr | None = None
+    """What the router proves with that it is its user's; None: it cannot."""
     durations: FrontDurations = FrontDurations()

@@ -1,7 +1,8 @@
-"""Keys at rest: a flat TOML file of mode 0600, one for the project and one for the user.
+"""Keys at rest: in the system's keyring, else in a flat TOML file of mode 0600.
 
-Looking up goes from the project to the user. Values are secrets from the moment they are read. A
-project's file counts only if smista wrote it, for this user.
+Each key is the project's or the user's; looking up goes from the project to the user. Values are
+secrets from the moment they are read. A project's file counts only if smista wrote it, for this
+user.
 """
 
 import tomllib
@@ -15,9 +16,11 @@ from smista.local.findings import Finding, InvalidConfig
 from smista.local.gitignore import keep_out_of_git
 from smista.local.marks import is_marked, mark
 from smista.local.paths import Places, private_directory, read_private, write_private
+from smista.local.system_keyring import KeyringUnusable, NoVault, Vault
 
 ROUTER_KEY: Final = "router"
 """The name under which the key of the router is kept."""
+_NO_KEYRING: Final = "no keyring was asked for"
 
 
 class Scope(StrEnum):
@@ -26,22 +29,38 @@ class Scope(StrEnum):
 
 
 class Credentials:
-    """The two secrets files of one user in one project."""
+    """The keys of one user in one project. It blocks: call it in a thread.
 
-    def __init__(self, *, project: Path, places: Places) -> None:
+    *vault* is the keyring. *files*: whether a file may do where it cannot serve; if not,
+    KeyringUnusable is raised. *fault* is why the keyring was passed over, once it was.
+    """
+
+    def __init__(
+        self, *, project: Path, places: Places, vault: Vault | None = None, files: bool = True
+    ) -> None:
         self._project = project
         self._places = places
+        self._vault = vault or NoVault(_NO_KEYRING)
+        self._files = files
+        self.fault: KeyringUnusable | None = None
 
     def find(self, name: str) -> SecretStr | None:
         """Return the key kept as *name*, the project's first. Raises InvalidConfig, NotOurs."""
-        for scope in (Scope.PROJECT, Scope.GLOBAL):
-            value = self._entries(scope).get(name)
+        for scope in Scope:
+            # The file first: a key is in it only since the keyring could not take it.
+            value = self._entries(scope).get(name) or self._from_vault(name, scope)
             if value is not None:
                 return SecretStr(value)
         return None
 
-    def store(self, name: str, secret: SecretStr, *, scope: Scope) -> Path:
-        """Keep *secret* as *name* and return the file; durable when it returns."""
+    def store(self, name: str, secret: SecretStr, *, scope: Scope) -> Path | None:
+        """Keep *secret* as *name* and return the file, None for the keyring.
+
+        Durable when it returns.
+        """
+        if self._to_vault(name, secret, scope):
+            self._forget_in_file(name, scope)
+            return None
         path = self.path(scope)
         if scope is Scope.PROJECT:
             # Before the first key is written: a commit in between must not carry it.
@@ -52,13 +71,13 @@ class Credentials:
         return path
 
     def remove(self, name: str, *, scope: Scope) -> bool:
-        """Forget *name* in *scope*; return whether it was there."""
-        entries = self._entries(scope)
-        if name not in entries:
-            return False
-        del entries[name]
-        self._write(scope, entries)
-        return True
+        """Forget *name* in *scope*, wherever it is; return whether it was there."""
+        in_file = self._forget_in_file(name, scope)
+        try:
+            return self._vault.delete(self._account(name, scope)) or in_file
+        except KeyringUnusable as error:
+            self._pass_over(error)
+            return in_file
 
     def foreign(self) -> Path | None:
         """Return the project's file if somebody else wrote it; nothing in it counts."""
@@ -71,9 +90,40 @@ class Credentials:
             return self._places.config / "secrets"
         return self._project / ".smista" / "secrets"
 
+    def _account(self, name: str, scope: Scope) -> str:
+        return f"*:{name}" if scope is Scope.GLOBAL else f"{self._project}:{name}"
+
+    def _from_vault(self, name: str, scope: Scope) -> str | None:
+        try:
+            return self._vault.get(self._account(name, scope))
+        except KeyringUnusable as error:
+            self._pass_over(error)
+            return None
+
+    def _to_vault(self, name: str, secret: SecretStr, scope: Scope) -> bool:
+        try:
+            self._vault.set(self._account(name, scope), secret.get_secret_value())
+        except KeyringUnusable as error:
+            self._pass_over(error)
+            return False
+        return True
+
+    def _pass_over(self, error: KeyringUnusable) -> None:
+        if not self._files:
+            raise error
+        self.fault = error
+
+    def _forget_in_file(self, name: str, scope: Scope) -> bool:
+        entries = self._entries(scope)
+        if name not in entries:
+            return False
+        del entries[name]
+        self._write(scope, entries)
+        return True
+
     def _entries(self, scope: Scope) -> dict[str, str]:
         path = self.path(scope)
-        content = read_private(path)
+        content = read_private(path) if self._files else None
         if content is None:
             return {}
         # A project comes from anywhere; the global directory is the user's alone.

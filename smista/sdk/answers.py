@@ -10,8 +10,11 @@ from smista.core.policy import Frozen
 
 
 class RouterStatus(Frozen):
+    """*proof* answers a challenge: see `core.challenge`."""
+
     status: str
     version: str
+    proof: str | None = None
 
 
 class Identity(Frozen):

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -14,6 +15,7 @@ from uuid import uuid4
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from smista.core.challenge import CHALLENGE, proves
 from smista.core.events import Event, TurnEnd
 from smista.core.messages import Continuation
 from smista.core.request import ExecuteRequest
@@ -33,6 +35,7 @@ from smista.sdk.errors import (
     BadAnswer,
     NotSignedIn,
     SdkError,
+    Unproven,
     Unreachable,
     api_error,
     is_object,
@@ -113,6 +116,28 @@ class Client:
     async def status(self) -> RouterStatus:
         """Return whether the router is up, and its version; needs no identity."""
         return _read(RouterStatus, await self._send("GET", "/status", {}))
+
+    async def prove(self, secret: SecretStr) -> RouterStatus:
+        """Return the status of a router that knows *secret*; neither it nor a key is sent.
+
+        Raises Unproven for any other.
+        """
+        nonce = token_urlsafe(32)
+        request = self._request("GET", "/status", {CHALLENGE: nonce})
+        try:
+            response = await self._http.send(request, stream=True)
+            # Asked before the end of the answer, after which there may be no socket to ask.
+            address, port = _peer(response)
+            await response.aread()
+        except (httpx.TransportError, OSError) as error:
+            raise Unreachable(self.url, _reason(error)) from error
+        status = _read(RouterStatus, _object(response))
+        known = secret.get_secret_value()
+        if status.proof is None or not proves(
+            status.proof, known, nonce, address=address, port=port
+        ):
+            raise Unproven(self.url)
+        return status
 
     async def bootstrap(self) -> Identity:
         """Create a user; the client goes on with its key."""
@@ -282,20 +307,25 @@ class Client:
         body: dict[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
+        request = self._request(method, url, headers, body, query)
+        try:
+            return _object(await self._http.send(request))
+        except httpx.TransportError as error:
+            raise Unreachable(self.url, _reason(error)) from error
+
+    def _request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: dict[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> httpx.Request:
         request = self._http.build_request(
             method, url, headers={"Accept": _JSON, **headers}, json=body, params=query
         )
         request.stream = WholeBody(request.content)
-        try:
-            response = await self._http.send(request)
-        except httpx.TransportError as error:
-            raise Unreachable(self.url, _reason(error)) from error
-        parsed = _parsed(response)
-        if not response.is_success:
-            raise api_error(response.status_code, parsed)
-        if not is_object(parsed):
-            raise BadAnswer("the answer is not a JSON object; is this a smista router?")
-        return parsed
+        return request
 
     async def _bearer(self) -> dict[str, str]:
         if self._token is None:
@@ -341,7 +371,7 @@ def _new_key() -> str:
     return str(uuid4())
 
 
-def _reason(error: httpx.TransportError) -> str:
+def _reason(error: httpx.TransportError | OSError) -> str:
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             return "no connection"
@@ -356,6 +386,23 @@ def _parsed(response: httpx.Response) -> object:
         return json.loads(response.content)
     except ValueError:
         return None
+
+
+def _object(response: httpx.Response) -> dict[str, Any]:
+    """Return the object that was answered. Raises ApiError or BadAnswer for anything else."""
+    parsed = _parsed(response)
+    if not response.is_success:
+        raise api_error(response.status_code, parsed)
+    if not is_object(parsed):
+        raise BadAnswer("the answer is not a JSON object; is this a smista router?")
+    return parsed
+
+
+def _peer(response: httpx.Response) -> tuple[str, int]:
+    """Return address and port of the socket that *response* came from."""
+    stream = response.extensions.get("network_stream")
+    peer = stream.get_extra_info("server_addr") if stream is not None else None
+    return (str(peer[0]), int(peer[1])) if peer else ("", 0)
 
 
 def _json(value: BaseModel) -> dict[str, Any]:

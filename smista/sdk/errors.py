@@ -34,6 +34,14 @@ class BadAnswer(SdkError):
     """What answered does not speak the router's language."""
 
 
+class Unproven(SdkError):
+    """What answers at *url* did not prove that it is the user's own router."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"what answers at {url} did not prove that it is your router")
+        self.url = url
+
+
 class NotFetched(SdkError):
     """A page of the internet that is not fetched; the text tells whoever asked why."""
 

@@ -16,6 +16,7 @@ from smista.net import create_client
 from tests.sdk.router import (
     CONTINUE,
     EXECUTE,
+    SECRET,
     SESSION,
     FakeRouter,
     Reply,
@@ -47,6 +48,8 @@ class Home:
         self.project.mkdir(parents=True)
         self.smista = self.path / "smista"
         self.smista.mkdir()
+        (self.smista / "run").mkdir(mode=0o700)
+        (self.smista / "run" / "router.secret").write_text(SECRET)
         self.url = url
         self.write(POLICY.format(url=url))
 
@@ -242,7 +245,7 @@ async def test_a_key_that_the_router_does_not_know_is_replaced_when_asked(home, 
 
 async def test_a_run_that_fails_ends_its_line_and_names_its_session(home, router):
     said = [{"type": "text_delta", "delta": "half"}]
-    router.answer("POST", EXECUTE, Reply(events=said))
+    router.answer("POST", EXECUTE, *[Reply(events=said)] * 9)
     done = await home.run("hello")
     assert done.returncode == 3
     assert done.stdout == b"half\n"

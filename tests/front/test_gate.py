@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 import trio
+from pydantic import SecretStr
 
 from smista.core.budget import Rate
+from smista.core.challenge import CHALLENGE, proof
 from smista.front.guard import browser_refusal, client_address, query_refusal
 from tests.front.harness import DONE, MINE, SETTINGS, FakeReader, running
 
@@ -262,3 +264,46 @@ async def test_odd_request_lines_get_a_client_error(line: bytes):
         answer = await front.raw(b"\r\n".join((line, host, b"Connection: close", b"", b"")))
         assert 200 <= status(answer) < 500
         assert (await front.client.get("/status")).status_code == 200
+
+
+NONCE = "n0nce-of-a-client-that-asks"
+KNOWN = replace(SETTINGS, secret=SecretStr("the user's own"))
+
+
+async def test_whoever_asks_is_told_whose_router_it_is():
+    async with running(settings=KNOWN, sign_in=False) as front:
+        answer = await front.client.get("/status", headers={CHALLENGE: NONCE})
+        expected = proof("the user's own", NONCE, address="127.0.0.1", port=front.port)
+        assert answer.json() == {"status": "ok", "version": "1.2.3", "proof": expected}
+
+
+@pytest.mark.parametrize("nonce", [None, "", "short", "with space in it 123", "x" * 129, "é" * 20])
+async def test_what_is_no_challenge_is_answered_without_a_proof(nonce):
+    lines = [] if nonce is None else [f"X-Smista-Challenge: {nonce}"]
+    async with running(settings=KNOWN, sign_in=False) as front:
+        asked = request(f"127.0.0.1:{front.port}", *lines, method="GET", path="/status")
+        assert b"proof" not in await front.raw(asked)
+
+
+async def test_a_router_without_a_secret_proves_nothing():
+    async with running(sign_in=False) as front:
+        answer = await front.client.get("/status", headers={CHALLENGE: NONCE})
+        assert answer.json() == {"status": "ok", "version": "1.2.3"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"nonce": "another-nonce-of-it"}, {"address": "127.0.0.2"}, {"port": 2}]
+)
+def test_a_proof_is_for_one_nonce_and_one_socket(change):
+    asked = {"nonce": NONCE, "address": "127.0.0.1", "port": 1}
+    assert proof("s", **asked) != proof("s", **(asked | change))
+    assert proof("s", **asked) != proof("t", **asked)
+
+
+def test_one_socket_has_one_proof_however_its_address_is_written():
+    for one, other in (
+        ("::ffff:127.0.0.1", "127.0.0.1"),
+        ("::1", "0:0::1"),
+        ("fe80::1%2", "fe80::1"),
+    ):
+        assert proof("s", NONCE, address=one, port=1) == proof("s", NONCE, address=other, port=1)

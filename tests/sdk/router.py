@@ -9,6 +9,8 @@ from typing import Any
 import h11
 import trio
 
+from smista.core.challenge import proof
+
 BODY_OF_COMPLETED = {
     "message": {"role": "assistant", "content": "hello"},
     "classification": {"intent": "chat", "source": "inferred", "reason": "default intent"},
@@ -25,6 +27,7 @@ SESSION = {
     "updated_at": "2026-05-25T09:00:00Z",
     "archived": False,
 }
+SECRET = "what only the user's own router knows"
 EXECUTE = f"/api/v1/sessions/{SESSION['id']}/execute"
 CONTINUE = f"/api/v1/sessions/{SESSION['id']}/continue"
 
@@ -74,6 +77,7 @@ class FakeRouter:
     replies: dict[tuple[str, str], deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     held: trio.Event = field(default_factory=trio.Event)
     left: trio.Event = field(default_factory=trio.Event)
+    secret: str | None = SECRET
 
     def __post_init__(self) -> None:
         token = {"token": "t0k3n", "expires_at": "2099-01-01T00:00:00Z"}
@@ -102,7 +106,7 @@ class FakeRouter:
                 return
             self.asked.append(asked)
             try:
-                await self._reply(socket, self._choose(asked))
+                await self._reply(socket, self._proving(socket, asked, self._choose(asked)))
             except trio.BrokenResourceError:
                 self.left.set()
 
@@ -131,6 +135,14 @@ class FakeRouter:
             return self.replies[route].popleft()
         missing = Reply({"error": {"code": "not_found", "message": f"no {asked.path}"}}, 404)
         return self.always.get(route, missing)
+
+    def _proving(self, socket: trio.SocketStream, asked: Asked, reply: Reply) -> Reply:
+        nonce = asked.headers.get("x-smista-challenge")
+        if self.secret is None or nonce is None or not isinstance(reply.body, dict):
+            return reply
+        address, port = socket.socket.getsockname()[:2]
+        made = proof(self.secret, nonce, address=address, port=port)
+        return Reply({**reply.body, "proof": made}, reply.status)
 
     async def _reply(self, socket: trio.SocketStream, reply: Reply) -> None:
         kind = "application/json" if reply.events is None else "text/event-stream"
