@@ -162,10 +162,11 @@ def replacing(path: Path) -> Generator[int]:
         raise
     finally:
         os.close(handle)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make durable which files are in *path*."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
