@@ -12,8 +12,9 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
+from smista.core.ids import derived
 from smista.core.intents import TaskIntent
-from smista.core.records import ContextReference, EventType, TraceEvent, TurnRecord
+from smista.core.records import ContextReference, EventBatch, EventType, TraceEvent, TurnRecord
 from smista.core.secret import Envelope, Plain, Sealed
 from smista.storage.rows import (
     Row,
@@ -50,10 +51,12 @@ class CostSums:
 
     def add(self, event: TraceEvent) -> None:
         charged, payload = _charged(event), event.payload
-        if charged is None or isinstance(payload, Envelope):
+        if charged is None:
             return
         self.provider, self.model = charged
         self.requests += 1
+        if isinstance(payload, Envelope):  # that there was a call is no secret, what it used is
+            return
         for name in TOKENS:
             if (count := payload.get(name)) is not None:
                 self.tokens[name] = self.tokens.get(name, 0) + int(count)
@@ -68,10 +71,12 @@ class CostSums:
 
 
 def _charged(event: TraceEvent) -> tuple[str, str] | None:
-    """Return the provider and model a readable cost event charges, else None."""
+    """Return the provider and model that a cost event charges, None for other events."""
     payload = event.payload
-    if event.event_type is not EventType.COST or isinstance(payload, Envelope):
+    if event.event_type is not EventType.COST:
         return None
+    if isinstance(payload, Envelope):
+        return event.provider, event.model
     return payload.get("provider", event.provider), payload.get("model", event.model)
 
 
@@ -116,22 +121,27 @@ def _chunks(events: Iterable[TraceEvent]) -> list[_Chunk]:
 
 def event_rows(record: TurnRecord) -> list[Row]:
     """Return the trace rows of *record*, each followed by its content row."""
+    own = EventBatch(first=record.first_event, first_id=record.events_id, events=record.events)
+    return [each for batch in (*record.batches, own) for each in _batch_rows(record, batch)]
+
+
+def _batch_rows(record: TurnRecord, batch: EventBatch) -> list[Row]:
     rows: list[Row] = []
-    for chunk in _chunks(record.events):
-        n = place(key(record.session_id), record.first_event + chunk.first)
-        rows.append(_event_row(Ref("trace_event", n), record, chunk))
+    for chunk in _chunks(batch.events):
+        n = place(key(record.session_id), batch.first + chunk.first)
+        rows.append(_event_row(Ref("trace_event", n), record, batch, chunk))
         contents = [_event_content(event) for event in chunk.events]
         rows.append(row(Ref("trace_event_content", n), content=encode(contents)))
     return rows
 
 
-def _event_row(address: Ref, record: TurnRecord, chunk: _Chunk) -> Row:
+def _event_row(address: Ref, record: TurnRecord, batch: EventBatch, chunk: _Chunk) -> Row:
     first = chunk.events[0]
     items = [[e.event_type, _clock(e.created_at)] for e in chunk.events]
     return row(
         address,
         **_owner(record),
-        uuid=key(record.events_id),
+        uuid=key(batch.first_id),
         skip=chunk.first or None,
         count=len(chunk.events),
         task_type=first.task_type,
@@ -158,21 +168,26 @@ def _event_content(event: TraceEvent) -> dict[str, Any]:
 
 def events_from(stored: Row, content: Row) -> Iterator[tuple[int, TraceEvent]]:
     """Yield the events of a row pair with their positions."""
-    first = stored["id"].key[1]
+    first, skip = stored["id"].key[1], stored.get("skip", 0)
     items, payloads = json.loads(stored["items"]), json.loads(content["content"])
     for n, ((kind, at), payload) in enumerate(zip(items, payloads, strict=True), first):
-        yield n, _event_from(stored, kind, at, payload)
+        yield n, _event_from(stored, kind, at, payload, skip + n - first)
 
 
-def _event_from(stored: Row, kind: str, at: str, content: Mapping[str, Any]) -> TraceEvent:
+def _event_from(
+    stored: Row, kind: str, at: str, content: Mapping[str, Any], number: int
+) -> TraceEvent:
+    payload = _payload_from(content)
+    sealed = isinstance(payload, Envelope)
     return TraceEvent(
+        id=derived(str(stored["uuid"]), number) if sealed else "",
         event_type=EventType(kind),
         task_type=TaskIntent(stored["task_type"]),
         provider=stored["provider"],
         model=stored["model"],
         matched_rule=stored.get("matched_rule"),
         created_at=datetime.fromisoformat(at),
-        payload=_payload_from(content),
+        payload=payload,
     )
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from smista.core.errors import StorageError
 from smista.core.records import AuthToken, Session, User
-from smista.core.secret import Envelope, Plain, Sealed, SecretContent
+from smista.core.secret import Envelope, Opened, Plain, Sealed, SecretContent
 from smista.storage.values import MAX_DEPTH, Key, Ref, Unstorable, clean, clean_text
 
 Row = Mapping[str, Any]
@@ -122,20 +122,20 @@ def by_table(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def secret_object(content: SecretContent) -> dict[str, Any]:
     """Return the seed's object for *content*."""
     match content:
+        case Sealed(envelope) | Opened(envelope=envelope):
+            return {"Encrypted": envelope.model_dump()}
         case Plain(text):
             return {"Plaintext": text}
-        case Sealed(envelope):
-            return {"Encrypted": envelope.model_dump()}
 
 
 def secret_text(content: SecretContent | None) -> str | None:
     match content:
         case None:
             return None
+        case Sealed() | Opened():
+            return json_text(secret_object(content))
         case Plain(text):
             return encode({"Plaintext": clean_text(text)})
-        case Sealed():
-            return json_text(secret_object(content))
 
 
 def secret_from(stored: Mapping[str, Any]) -> SecretContent:

@@ -2,32 +2,38 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from smista.core.errors import StorageError
 from smista.core.history import Call, Message, Role
 from smista.core.intents import TaskIntent
+from smista.core.opening import sealed_answer, sealed_call
 from smista.core.phase import phase_from_json
 from smista.core.records import (
     AnsweredRecord,
+    Before,
     CallStatus,
     DiffRecord,
     DiffStatus,
+    InputHead,
     MemoryScope,
     PlanRecord,
     PlanStatus,
     RouteContext,
     RunInput,
     RunState,
+    SealedInput,
     Session,
     SessionState,
     ToolCallRecord,
+    Unsealed,
 )
 from smista.core.request import ExecuteRequest
-from smista.core.secret import Plain, SecretContent
+from smista.core.secret import Plain, Sealed, SecretContent
 from smista.core.totals import Totals, totals_from_json
+from smista.core.unsealed import unsealed_from_json
 from smista.storage.facts import facts_from
 from smista.storage.packing import references_from
 from smista.storage.rows import Row, key_text, secret_from_text
@@ -79,8 +85,11 @@ CALL_TABLES: Final = {
 """Where the members of StoredCalls lie."""
 
 
-def named_calls(messages: Iterable[Message]) -> list[str]:
-    return [call.call_id for message in messages for call in message.calls]
+def named_calls(messages: Iterable[Message], stored: StoredState) -> list[str]:
+    """Return the calls that *messages* name, and those named by messages still to be sealed."""
+    waiting = _unsealed_from(None if stored.run is None else stored.run.get("unsealed"))
+    named = [call.call_id for message in messages for call in message.calls]
+    return named + [call_id for message in waiting.messages for call_id in message.calls]
 
 
 def by_key(rows: Iterable[Row]) -> dict[str, Row]:
@@ -97,7 +106,12 @@ def messages_from(stored: StoredState) -> tuple[Message, ...]:
 
 
 def _message_from(base: Row, content: Row) -> Message:
-    text, calls = _spoken(base["format"], _readable(secret_from_text(content["content"])))
+    body = secret_from_text(content["content"])
+    sealed = body.envelope if isinstance(body, Sealed) else None
+    if sealed is None:
+        text, calls = _spoken(base["format"], _readable(body))
+    else:
+        text, calls = "", tuple(map(sealed_call, json.loads(base.get("calls", "[]"))))
     return Message(
         uuid=str(base["uuid"]),
         role=Role(base["role"]),
@@ -109,6 +123,8 @@ def _message_from(base: Row, content: Row) -> Message:
         restricted=_restricted(base),
         interrupted=bool(base.get("interrupted")),
         note=base["format"] == "note",
+        sealed=sealed,
+        opened=sealed is None,
     )
 
 
@@ -146,6 +162,7 @@ def state_from(
         session=session,
         run=RunState() if stored.run is None else _run_from(stored.run),
         input=_input_from(stored.input, stored.input_content),
+        sealed_input=_sealed_input_from(stored.input, stored.input_content),
         messages=tuple(_with_answers(messages, calls)),
         calls=calls,
         diffs={k: _diff_from(base, called.bodies[k]) for k, base in called.diffs.items()},
@@ -221,6 +238,8 @@ def _answer(asked: Message, call: ToolCallRecord | None) -> Message | None:
     content = None if call is None else call.error or call.result
     if call is None or content is None:
         return None
+    if isinstance(content, Sealed):
+        return sealed_answer(call, asked.run_id)
     return Message(
         uuid=call.id,
         role=Role.TOOL,
@@ -250,6 +269,7 @@ def _call_from(base: Row, content: Row) -> ToolCallRecord:
         paths=None if paths is None else tuple(json.loads(paths)),
         restricted=_restricted(base),
         masked=tuple(json.loads(base.get("masked", "[]"))),
+        format=base.get("format"),
     )
 
 
@@ -269,15 +289,23 @@ def _diff_from(base: Row, content: Row) -> DiffRecord:
 
 
 def _run_from(stored: Row) -> RunState:
+    before = stored.get("before")
+    return replace(
+        _columns_from(stored),
+        active=stored.get("active"),
+        lease=stored.get("lease", 0),
+        updated_at=stored["updated_at"],
+        before=None if before is None else _before_from(json.loads(before)),
+    )
+
+
+def _columns_from(stored: Row) -> RunState:
     spent = stored.get("spent")
     return RunState(
         run_id=stored["run_id"],
         turn=stored["turn"],
         attempt=stored["attempt"],
         phase=phase_from_json(json.loads(stored["phase"])),
-        active=stored.get("active"),
-        lease=stored.get("lease", 0),
-        updated_at=stored["updated_at"],
         messages=stored["messages"],
         events=stored["events"],
         references=stored["references"],
@@ -287,7 +315,16 @@ def _run_from(stored: Row) -> RunState:
         ceiling=stored.get("ceiling"),
         unpriced_agreed=bool(stored.get("unpriced_agreed")),
         route=_route_from(stored.get("route")),
+        unsealed=_unsealed_from(stored.get("unsealed")),
     )
+
+
+def _before_from(stored: Mapping[str, Any]) -> Before:
+    return Before(run=_columns_from(stored["run"]), at=datetime.fromisoformat(stored["at"]))
+
+
+def _unsealed_from(stored: str | None) -> Unsealed:
+    return Unsealed() if stored is None else unsealed_from_json(json.loads(stored))
 
 
 def _route_from(stored: str | None) -> RouteContext | None:
@@ -298,9 +335,10 @@ def _route_from(stored: str | None) -> RouteContext | None:
 
 
 def _input_from(base: Row | None, content: Row | None) -> RunInput | None:
-    if base is None or content is None:
+    body = None if content is None else secret_from_text(content["content"])
+    if base is None or body is None or isinstance(body, Sealed):
         return None
-    half = json.loads(_readable(secret_from_text(content["content"])))
+    half = json.loads(_readable(body))
     workspace = {**json.loads(base["workspace"]), "git_diff": half["git_diff"]}
     request = ExecuteRequest.model_validate(
         {
@@ -316,4 +354,21 @@ def _input_from(base: Row | None, content: Row | None) -> RunInput | None:
         request=request,
         created_at=base["created_at"],
         plan_active=bool(base.get("plan_active")),
+    )
+
+
+def _sealed_input_from(base: Row | None, content: Row | None) -> SealedInput | None:
+    body = None if content is None else secret_from_text(content["content"])
+    if base is None or content is None or not isinstance(body, Sealed):
+        return None
+    notes = secret_from_text(content.get("notes"))
+    return SealedInput(
+        head=InputHead(
+            run_id=base["run_id"],
+            created_at=base["created_at"],
+            plan_active=bool(base.get("plan_active")),
+        ),
+        content=body.envelope,
+        notes_id=content.get("notes_id"),
+        notes=notes.envelope if isinstance(notes, Sealed) else None,
     )

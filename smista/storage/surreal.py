@@ -15,7 +15,6 @@ from uuid import UUID
 
 from smista.core.errors import StorageError
 from smista.core.gates import DISCLOSURE
-from smista.core.history import Message
 from smista.core.model_ref import plain
 from smista.core.records import (
     AuthToken,
@@ -241,16 +240,16 @@ class SurrealJournal:
         stored = _stored_state(results[_LETS:])
         with rows.reading("session"):
             kept = states.messages_from(stored)
+            named = states.named_calls(kept, stored)
             since = states.kept_since(stored, at)
         stale = states.stale_answers(stored, since)
         if stale:
             self._store.offer(_FORGET, stale=stale)
-        called = await self._calls(session, kept)
+        called = await self._calls(session, named)
         with rows.reading("session"):
             return states.state_from(session, stored, kept, called, since)
 
-    async def _calls(self, session: Session, messages: Sequence[Message]) -> states.StoredCalls:
-        named = states.named_calls(messages)
+    async def _calls(self, session: Session, named: Sequence[str]) -> states.StoredCalls:
         if not named:
             return states.StoredCalls(calls={}, contents={}, diffs={}, bodies={})
         keys = {key(call) for call in named}

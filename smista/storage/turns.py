@@ -2,25 +2,29 @@
 
 import json
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from smista.core.phase import phase_to_json
 from smista.core.records import (
     AnsweredRecord,
     ApprovalRecord,
+    Before,
     DiffRecord,
     PlanRecord,
     RoutingRecord,
     RunInput,
     RunState,
+    SealedInput,
     Session,
     StoredMessage,
     ToolCallRecord,
     TurnRecord,
+    Unsealed,
 )
 from smista.core.request import ExecuteRequest
-from smista.core.secret import Plain
+from smista.core.secret import Plain, Sealed
 from smista.core.totals import Totals, totals_to_json
+from smista.core.unsealed import unsealed_to_json
 from smista.storage.facts import fact_drops, fact_rows
 from smista.storage.packing import event_rows, reference_rows
 from smista.storage.rows import (
@@ -39,6 +43,7 @@ from smista.storage.rows import (
 from smista.storage.values import Ref
 
 _SECRET_HALF = {"git_diff"}
+_NOTHING: Final = Unsealed()
 
 
 def turn_unit(record: TurnRecord) -> Unit:
@@ -57,6 +62,7 @@ def turn_unit(record: TurnRecord) -> Unit:
     over += [each for diff in record.diffs for each in _diff_rows(record, diff)]
     over += [each for plan in record.plans for each in _plan_rows(record, plan)]
     over += _input_rows(record, record.input) if record.input else []
+    over += _sealed_input_rows(record, record.sealed_input) if record.sealed_input else []
     over += fact_rows(record)
     drops = [ref(table, record.session_id) for table in INPUT] if record.drop_input else []
     return Unit(
@@ -96,6 +102,8 @@ def _message_rows(record: TurnRecord, message: StoredMessage) -> list[Row]:
         interrupted=message.interrupted or None,
         created_at=message.created_at,
     )
+    if not isinstance(message.content, Plain) and message.calls:
+        base["calls"] = json_text(message.calls)
     content = secret_text(message.content)
     return [base, row(Ref("session_message_content", n), content=content)]
 
@@ -133,6 +141,7 @@ def _call_rows(record: TurnRecord, call: ToolCallRecord) -> list[Row]:
         **_owner(record),
         tool_name=call.tool_name,
         status=call.status,
+        format=call.format,
         restricted=call.restricted,
         masked=json_text(call.masked) if call.masked else None,
         created_at=call.created_at,
@@ -210,6 +219,24 @@ def _input_rows(record: TurnRecord, given: RunInput) -> list[Row]:
     return [base, row(ref("session_run_input_content", record.session_id), content=content)]
 
 
+def _sealed_input_rows(record: TurnRecord, given: SealedInput) -> list[Row]:
+    head = given.head
+    base = row(
+        ref("session_run_input", record.session_id),
+        **_owner(record),
+        run_id=head.run_id,
+        plan_active=head.plan_active or None,
+        created_at=head.created_at,
+    )
+    content = row(
+        ref("session_run_input_content", record.session_id),
+        content=secret_text(Sealed(given.content)),
+        notes_id=given.notes_id,
+        notes=None if given.notes is None else secret_text(Sealed(given.notes)),
+    )
+    return [base, content]
+
+
 def _secret_half(request: ExecuteRequest) -> str:
     """Return what the user wrote and attached, and the git diff, as JSON."""
     return json_text(
@@ -226,20 +253,35 @@ def _run_row(record: TurnRecord) -> Row:
     return row(
         ref("session_run_state", record.session_id),
         **_owner(record),
-        run_id=run.run_id,
-        turn=run.turn,
-        attempt=run.attempt,
-        phase=json_text(phase_to_json(run.phase)),
+        **run_columns(run),
         active=run.active,
         lease=run.lease or None,
         updated_at=run.updated_at or record.at,
-        messages=run.messages,
-        events=run.events,
-        references=run.references,
-        run_references=run.run_references,
-        spent=None if run.spent == Totals() else json_text(totals_to_json(run.spent)),
-        barred=run.barred,
-        ceiling=run.ceiling,
-        unpriced_agreed=run.unpriced_agreed or None,
-        route=None if run.route is None else json_text(list(run.route)),
+        before=None if run.before is None else json_text(_before_to_json(run.before)),
     )
+
+
+def run_columns(run: RunState) -> dict[str, Any]:
+    """Return what a run's row holds of it, but for its lease and times."""
+    waiting = run.unsealed
+    return {
+        "run_id": run.run_id,
+        "turn": run.turn,
+        "attempt": run.attempt,
+        "phase": json_text(phase_to_json(run.phase)),
+        "messages": run.messages,
+        "events": run.events,
+        "references": run.references,
+        "run_references": run.run_references,
+        "spent": None if run.spent == Totals() else json_text(totals_to_json(run.spent)),
+        "barred": run.barred,
+        "ceiling": run.ceiling,
+        "unpriced_agreed": run.unpriced_agreed or None,
+        "route": None if run.route is None else json_text(list(run.route)),
+        "unsealed": None if waiting == _NOTHING else json_text(unsealed_to_json(waiting)),
+    }
+
+
+def _before_to_json(before: Before) -> dict[str, Any]:
+    columns = {name: value for name, value in run_columns(before.run).items() if value is not None}
+    return {"run": columns, "at": before.at.isoformat()}
