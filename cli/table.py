@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cli.arguments import PROMPT
+from cli.interactive.opening import INTERACTIVE
 
 
 class Section(StrEnum):
@@ -86,5 +87,6 @@ COMMANDS: Final[dict[str, Entry]] = {
         Section.ROUTER,
     ),
     PROMPT: Entry("cli.commands.prompt", "", Section.HIDDEN),
+    INTERACTIVE: Entry("cli.interactive.command", "", Section.HIDDEN),
 }
 """Command → what is known of it; the command itself is `module.command`, `-` as `_`."""

@@ -1,0 +1,267 @@
+"""Prompts and their runs: what goes along is collected, shown and asked about, then sent."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from cli.approvals import Answer
+from cli.connection import secret_names
+from cli.interactive import history
+from cli.interactive.gauge import Gauge
+from cli.interactive.host import PromptHost, rows_of
+from cli.interactive.line import RouterLine
+from cli.interactive.screen import Asked, Entered, Screen
+from cli.interactive.telling import Telling
+from cli.questions import size_words
+from cli.surroundings import Surroundings
+from cli.visible import visible_line
+from cli.workspace import Collected, collect, referenced, relative
+from smista.core.events import TurnEnd
+from smista.core.intents import Mode, TaskIntent
+from smista.core.model_ref import ModelRef
+from smista.core.privacy import guard
+from smista.core.request import ExecuteRequest, Skill, TaskInput
+from smista.local.config_files import ConfigFile, load_client_config
+from smista.local.config_overrides import Override, override
+from smista.sdk.client import Client
+from smista.sdk.errors import SdkError
+from smista.sdk.run import Steering, drive, resume
+
+MAX_TITLE: Final = 80
+
+
+@dataclass(slots=True)
+class Setting:
+    """What the person chose for the prompts to come."""
+
+    plan: bool = False
+    model: ModelRef | None = None
+    skills: list[Skill] = field(default_factory=list[Skill])
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The parts of a talk. *session_id* None: the next prompt makes a session.
+
+    *sealed*: the session is encrypted, so nothing of it is kept in clear.
+    """
+
+    here: Surroundings
+    screen: Screen
+    line: RouterLine
+    gauge: Gauge
+    telling: Telling
+    setting: Setting
+    session_id: str | None = None
+    sealed: bool = False
+    host: PromptHost | None = None
+    policy: ConfigFile | None = None
+    noticed: frozenset[str] = frozenset()
+
+    def say(self, line: str) -> None:
+        self.telling.end()
+        self.screen.put(self.screen.pen.dim(line))
+
+    async def config(self) -> ConfigFile:
+        """Return what the files say now. Raises InvalidConfig."""
+        load = partial(load_client_config, self.here.root, self.here.places)
+        read = await trio.to_thread.run_sync(load)
+        for notice in read.notices:
+            if notice not in self.noticed:
+                self.say(visible_line(notice))
+        self.noticed |= set(read.notices)
+        config = read.merged
+        if config.local_preferences.no_network:
+            config = override(config, Override(permissions={"network": Mode.DENY}))
+        if config != self.policy:
+            # What was granted for the session was granted under the policy of then.
+            self.policy, self.host = config, None
+        return config
+
+    async def client(self) -> Client:
+        return await self.line.client(await self.config(), self.setting.model)
+
+    def mark(self) -> None:
+        """Show what is set for the next prompt."""
+        self.screen.mode("plan > " if self.setting.plan else "> ")
+        self.gauge.set_mode(f"model {self.setting.model}" if self.setting.model else "")
+
+    def forget_session(self) -> None:
+        self.session_id, self.sealed, self.host = None, False, None
+
+    async def host_for(self, config: ConfigFile, session_id: str) -> PromptHost:
+        """Return the host of this session; it remembers what the person granted in it."""
+        if self.host is None:
+            self.host = PromptHost(
+                self.here,
+                config.tools,
+                self.screen,
+                self.telling,
+                self.gauge,
+                yes=config.local_preferences.auto_apply,
+                hidden=secret_names(config),
+                guard=guard(config.policy(), str(self.here.root)),
+                copies=None,
+            )
+            await self.host.begin(session_id)
+        return self.host
+
+
+class Runs:
+    """Serves one prompt after the other. *heard*: the router took the newest one."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._here = conversation
+        self._steering = Steering()
+        self._number = 0
+        self.heard = False
+
+    @property
+    def going(self) -> bool:
+        return self._steering.live
+
+    async def prompt(self, said: Entered) -> None:
+        """Send *said* and see its run through."""
+        self.heard = False
+        talk = self._here
+        mark = "plan > " if talk.setting.plan else "> "
+        talk.screen.put(talk.screen.pen.prompt(shortened(said.text), mark))
+        config = await talk.config()
+        request = await self.request(said, config)
+        client = await talk.client()
+        session_id = await self._open_session(client, said)
+        host = await talk.host_for(config, session_id)
+        host.carries({file.path: len(file.content.encode()) for file in request.attachments.files})
+        await self._keep(said)
+        talk.setting.skills.clear()
+        go = partial(drive, client, session_id, request, host, steering=self._steering)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._foresee, client, session_id, request)
+            await self._see_through(go, host)
+            nursery.cancel_scope.cancel(reason="the run is over")
+
+    async def go_on(self, client: Client, session_id: str, pause: TurnEnd) -> None:
+        """Answer the *pause* that the run of a session waits in, and see the run through."""
+        host = await self._here.host_for(await self._here.config(), session_id)
+        go = partial(resume, client, session_id, pause, host, steering=self._steering)
+        await self._see_through(go, host)
+
+    async def inject(self, text: str) -> bool:
+        """Tell the run *text*; return whether there was one to tell."""
+        talk = self._here
+        taken = await self._steering.inject(text)
+        if taken:
+            talk.telling.end()
+            talk.screen.put(talk.screen.pen.prompt(shortened(text), "+ "))
+            if any(referenced(text, talk.here.start)):
+                talk.say("files go along with a new prompt only; the model may read these itself")
+        return taken
+
+    async def stop(self) -> None:
+        await self._steering.stop()
+
+    async def request(self, said: Entered, config: ConfigFile) -> ExecuteRequest:
+        """Collect what goes along with *said*; what was not typed here is asked about first."""
+        talk = self._here
+        collected = await self._collected(said)
+        for notice in collected.notices:
+            talk.say(visible_line(notice))
+        _list_attached(talk, collected)
+        attachments = collected.attachments
+        if talk.setting.skills:
+            attachments = attachments.model_copy(
+                update={"invoked_skills": tuple(talk.setting.skills)}
+            )
+        plan = TaskIntent.PLAN if talk.setting.plan else None
+        return ExecuteRequest(
+            input=TaskInput(text=said.text, command=plan, explicit_model=talk.setting.model),
+            workspace=collected.workspace,
+            policy=config.policy(),
+            local_preferences=config.local_preferences.travelling(),
+            attachments=attachments,
+        )
+
+    async def _collected(self, said: Entered) -> Collected:
+        here = self._here.here
+        doubtful = _doubtful(said, here)
+        if doubtful and not (await self._confirm(doubtful)).approved:
+            kept = [path for path in referenced(said.text, here.start) if path not in doubtful]
+            return await collect("", here, files=tuple(kept))
+        return await collect(said.text, here)
+
+    async def _confirm(self, doubtful: list[Path]) -> Answer:
+        root, screen = self._here.here.root, self._here.screen
+        names = "\n".join(relative(path, root) for path in doubtful)
+        return await screen.ask(
+            Asked(
+                title=screen.pen.title("named in a paste, or outside the project:"),
+                rows=rows_of(names, screen),
+                asked="attach these files?",
+            )
+        )
+
+    async def _open_session(self, client: Client, said: Entered) -> str:
+        """Return the id of the session; the first prompt makes one and gives it its title."""
+        talk = self._here
+        if talk.session_id is None:
+            title = said.text.strip().split("\n", 1)[0][:MAX_TITLE]
+            made = await client.create_session(title, scope=str(talk.here.root))
+            talk.session_id, talk.sealed = made.id, made.key_id is not None
+        return talk.session_id
+
+    async def _keep(self, said: Entered) -> None:
+        if not self._here.sealed:
+            work = partial(history.keep, self._here.here, said.text)
+            await trio.to_thread.run_sync(work)
+
+    async def _foresee(self, client: Client, session_id: str, request: ExecuteRequest) -> None:
+        try:
+            self._here.gauge.foresee(await client.preview(session_id, request))
+        except SdkError:
+            return  # the run itself says what is wrong
+
+    async def _see_through(self, go: Callable[[], Awaitable[TurnEnd]], host: PromptHost) -> None:
+        talk = self._here
+        self._number += 1
+        run = self._number
+        host.heard = False
+        talk.telling.begin(run)
+        talk.gauge.begin()
+        talk.screen.begin(run)
+        try:
+            await go()
+        finally:
+            self.heard = host.heard
+            talk.telling.end()
+            talk.screen.end(run)
+
+
+def shortened(text: str) -> str:
+    """Return *text* as it stands in the record above: the middle of a long one is left out."""
+    lines = text.split("\n")
+    if len(lines) > 20:
+        left = f"[{len(lines) - 10:,} more lines]"
+        lines = [*lines[:5], left, *lines[-5:]]
+    return "\n".join(line if len(line) <= 500 else f"{line[:500]}…" for line in lines)
+
+
+def _doubtful(said: Entered, here: Surroundings) -> list[Path]:
+    """Return the files of *said* that nobody may have meant to name, or that lie outside."""
+    pasted = {path for text in said.pasted for path in referenced(text, here.start)}
+    root = here.root.resolve()
+    return [
+        path
+        for path in referenced(said.text, here.start)
+        if path in pasted or not path.resolve().is_relative_to(root)
+    ]
+
+
+def _list_attached(talk: Conversation, collected: Collected) -> None:
+    files = collected.attachments.files
+    if files:
+        names = (f"{each.path} ({size_words(len(each.content.encode()))})" for each in files)
+        talk.say(visible_line(f"attached: {', '.join(names)}"))

@@ -1,0 +1,109 @@
+"""What a session needs of a terminal, whether lines are drawn on it or only printed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from cli.approvals import Answer
+from cli.interactive.drawing import Pen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A line or more that the person sent. *pasted*: what of it came from a paste."""
+
+    text: str
+    pasted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The person wants the run to end. What it said is not shown any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The person wants to go."""
+
+
+Input = Entered | Stop | Leave
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A harmless line with styles of ours, and the rows of the terminal that it takes."""
+
+    text: str
+    height: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question: *rows* are all that the answer is about, *asked* ends in a question mark.
+
+    *title* and *asked* are harmless. *always* offers to say yes for the rest of the session.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    asked: str
+    always: bool = False
+
+
+class Screen(Protocol):
+    """Where a session is shown. All texts given to it are harmless and end in a newline."""
+
+    pen: Pen
+
+    @property
+    def inputs(self) -> trio.MemoryReceiveChannel[Input]: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def draws(self) -> bool:
+        """Say if Markdown is drawn; where not, an answer is printed as it was written."""
+        ...
+
+    def put(self, text: str, *, run: int | None = None) -> None:
+        """Show *text* for good. What belongs to a *run* that was stopped is dropped."""
+        ...
+
+    def live(self, text: str, *, run: int) -> None:
+        """Show *text*, of any length, until something else takes its place."""
+        ...
+
+    def status(self, parts: Sequence[str]) -> None: ...
+
+    def begin(self, run: int) -> None:
+        """From now on Esc stops *run*."""
+        ...
+
+    def end(self, run: int) -> None: ...
+
+    def mode(self, mark: str) -> None:
+        """Put *mark* before what is typed."""
+        ...
+
+    async def ask(self, asked: Asked) -> Answer: ...
+
+    async def choose(self, title: str, options: Sequence[str]) -> int | None:
+        """Return the number of the option that was chosen, None if the list was closed."""
+        ...
+
+    def put_back(self, text: str) -> None:
+        """Give a text that could not be sent back to the person, before what is typed by now."""
+        ...
+
+    def clear(self) -> None: ...
+
+    def know(self, command: str, words: Sequence[str]) -> None:
+        """Offer *words* after *command*."""
+        ...
+
+    async def wait_room(self) -> None:
+        """Return once what was put before is on its way to the terminal, or nearly."""
+        ...

@@ -1,0 +1,147 @@
+"""One person, one terminal, one session after the other: what is typed becomes runs and commands.
+
+One task reads what the person does and never waits; whatever takes time is a task beside it. At
+most one run goes on; what is typed during it is told to the model.
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import trio
+
+from cli.failures import exit_code, explanation, leaves
+from cli.interactive.gauge import Gauge
+from cli.interactive.line import RouterLine
+from cli.interactive.runs import Conversation, Runs, Setting
+from cli.interactive.screen import Entered, Leave, Screen, Stop
+from cli.interactive.slash import Desk
+from cli.interactive.telling import Telling
+from cli.interactive.words import Slash, Unknown, understand_line
+from cli.surroundings import Surroundings
+from cli.visible import visible_line
+
+
+class Talk:
+    """What goes on at one terminal. *serve* reads until the person leaves."""
+
+    def __init__(self, here: Surroundings, screen: Screen, line: RouterLine) -> None:
+        gauge = Gauge(screen)
+        telling = Telling(screen)
+        setting = Setting()
+        self._screen = screen
+        self._telling = telling
+        self._conversation = Conversation(here, screen, line, gauge, telling, setting)
+        self._runs = Runs(self._conversation)
+        self._desk = Desk(self._conversation, self._runs)
+        self._waiting: deque[Entered] = deque()
+        self._busy = False
+        self._command = trio.CancelScope()
+
+    async def serve(self) -> None:
+        async with trio.open_nursery() as nursery:
+            async for said in self._screen.inputs:
+                match said:
+                    case Leave():
+                        break
+                    case Stop():
+                        self._stop(nursery)
+                    case Entered():
+                        self._hear(said, nursery)
+            nursery.cancel_scope.cancel(reason="the person left")
+
+    def _hear(self, said: Entered, nursery: trio.Nursery) -> None:
+        match understand_line(said.text):
+            case Unknown(word=word, meant=meant):
+                hint = f"; did you mean /{meant}?" if meant else "; /help lists them"
+                self._say_fault(visible_line(f"there is no command /{word}{hint}"))
+                self._screen.put_back(said.text)
+            case Slash() as slash if slash.command.name == "quit":
+                nursery.cancel_scope.cancel(reason="the person left")
+            case Slash() as slash if slash.command.anytime:
+                nursery.start_soon(self._do, slash)
+            case Slash() as slash if self._busy:
+                self._say_fault(f"/{slash.command.name} has to wait for the end; Esc stops the run")
+                self._screen.put_back(said.text)
+            case Slash() as slash:
+                self._begin(nursery, slash)
+            case None if self._runs.going:
+                nursery.start_soon(self._inject, said, nursery)
+            case None:
+                self._waiting.append(said)
+                self._next(nursery)
+
+    def _next(self, nursery: trio.Nursery) -> None:
+        if self._waiting and not self._busy:
+            self._begin(nursery, self._waiting.popleft())
+
+    def _begin(self, nursery: trio.Nursery, what: Slash | Entered) -> None:
+        self._busy = True
+        nursery.start_soon(self._occupied, what, nursery)
+
+    async def _occupied(self, what: Slash | Entered, nursery: trio.Nursery) -> None:
+        """Do what nothing else may go on beside of."""
+        try:
+            with trio.CancelScope() as self._command:
+                if isinstance(what, Slash):
+                    await self._do(what)
+                else:
+                    await self._prompt(what)
+            if self._command.cancelled_caught:
+                self._screen.put(self._screen.pen.dim("stopped"))
+                if isinstance(what, Entered):
+                    self._screen.put_back(what.text)
+        finally:
+            self._busy = False
+        self._next(nursery)
+
+    async def _do(self, slash: Slash) -> None:
+        async with self._told_of_faults():
+            await self._desk.do(slash)
+
+    async def _prompt(self, said: Entered) -> None:
+        sent = False
+        async with self._told_of_faults():
+            await self._runs.prompt(said)
+            sent = True
+        if not sent and not self._runs.heard:
+            self._screen.put_back(said.text)
+
+    async def _inject(self, said: Entered, nursery: trio.Nursery) -> None:
+        taken = False
+        async with self._told_of_faults():
+            taken = await self._runs.inject(said.text)
+            if not taken:
+                # The run had just ended: what was meant for it is the next prompt.
+                self._waiting.append(said)
+                self._next(nursery)
+                return
+        if not taken:
+            self._screen.put_back(said.text)
+
+    def _stop(self, nursery: trio.Nursery) -> None:
+        if self._runs.going:
+            self._telling.cut()
+            nursery.start_soon(self._stop_run)
+        elif self._busy:
+            self._command.cancel(reason="the person stopped it")
+
+    async def _stop_run(self) -> None:
+        async with self._told_of_faults():
+            await self._runs.stop()
+
+    @asynccontextmanager
+    async def _told_of_faults(self) -> AsyncGenerator[None]:
+        """Show a foreseen fault of the body and go on; the session outlives it."""
+        try:
+            yield
+        except Exception as error:
+            parts = leaves(error)
+            if any(exit_code(part) is None for part in parts):
+                raise
+            for part in parts:
+                self._say_fault(explanation(part))
+
+    def _say_fault(self, text: str) -> None:
+        self._telling.end()
+        self._screen.put(self._screen.pen.fault(text))
