@@ -61,7 +61,7 @@ class SessionDetail(Frozen):
 
 
 class TraceEntry(Frozen):
-    """*payload* holds `plaintext`, or `encrypted` with an envelope."""
+    """*payload* holds `plaintext`, or `encrypted` with an envelope, which is bound to the *id*."""
 
     event_type: str
     task_type: str
@@ -70,6 +70,7 @@ class TraceEntry(Frozen):
     created_at: datetime
     payload: dict[str, Any]
     matched_rule: str | None = None
+    id: str | None = None
 
 
 class Models(Frozen):

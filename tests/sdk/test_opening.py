@@ -1,0 +1,91 @@
+"""Traces and usage of an encrypted session, as its own client reads them."""
+
+import pytest
+
+from smista.core.session_key import SessionKey
+from smista.sdk.answers import TraceEntry
+from smista.sdk.opening import is_sealed, open_trace, usage_of
+from smista.sdk.sealing import Sealer, Tampered, UnknownEnvelope
+
+SEALER = Sealer(SessionKey(bytes(range(32))), "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f")
+COST = '{"type": "cost", "input_tokens": 3, "output_tokens": 2, "cost": "0.10"}'
+
+
+def event(number, payload, *, kind="cost", model="m", task="chat"):
+    return TraceEntry(
+        event_type=kind,
+        task_type=task,
+        provider="p",
+        model=model,
+        created_at="2026-05-25T12:00:00Z",
+        payload=payload,
+        id=str(number),
+    )
+
+
+def sealed(number, text, **more):
+    envelope = SEALER.seal_one(f"trace:{number}", text).model_dump()
+    return event(number, {"encrypted": envelope}, **more)
+
+
+async def test_sealed_payloads_are_opened_and_clear_ones_stay():
+    clear = event(2, {"plaintext": {"type": "routing_decision"}})
+    first, second = await open_trace(SEALER, [sealed(1, COST), clear])
+    assert first.payload["plaintext"]["cost"] == "0.10"
+    assert second == clear
+    assert not is_sealed(first.payload)
+
+
+async def test_events_that_changed_places_are_noticed():
+    one, two = sealed(1, COST), sealed(2, COST)
+    swapped = [one.model_copy(update={"id": "2"}), two.model_copy(update={"id": "1"})]
+    with pytest.raises(Tampered, match="trace:"):
+        await open_trace(SEALER, swapped)
+
+
+@pytest.mark.parametrize("text", ["no json", "[]"])
+async def test_what_is_no_event_is_said_to_be_none(text):
+    with pytest.raises(UnknownEnvelope):
+        await open_trace(SEALER, [sealed(1, text)])
+
+
+async def test_usage_is_added_up_as_a_router_would():
+    more = '{"type": "cost", "input_tokens": 10, "cached_tokens": 4}'
+    entries = await open_trace(
+        SEALER,
+        [
+            sealed(1, COST),
+            sealed(2, COST, task="edit"),
+            sealed(3, more, model="n"),
+            sealed(4, '{"type": "routing_decision"}', kind="routing_decision"),
+        ],
+    )
+    usage = usage_of(entries)
+    assert usage["total"] == {
+        "input_tokens": 16,
+        "output_tokens": 4,
+        "cached_tokens": 4,
+        "estimated_cost": "0.2",
+        "total_tokens": 20,
+        "currency": "USD",
+    }
+    assert [(each["model"], each["request_count"]) for each in usage["by_model"]] == [
+        ("m", 2),
+        ("n", 1),
+    ]
+    assert usage["by_model"][1] == {
+        "provider": "p",
+        "model": "n",
+        "input_tokens": 10,
+        "cached_tokens": 4,
+        "total_tokens": 10,
+        "request_count": 1,
+    }
+    assert [each["task_type"] for each in usage["by_task_type"]] == ["chat", "edit"]
+
+
+def test_figures_that_are_none_are_passed_over():
+    odd = {"plaintext": {"type": "cost", "input_tokens": "3", "cost": "a lot"}}
+    usage = usage_of([event(1, odd), sealed(2, COST)])
+    assert usage["total"] == {}
+    assert usage_of([]) == {"total": {}, "by_model": [], "by_task_type": []}
