@@ -25,7 +25,7 @@ MAX_LIMIT: Final = 1000
 MAX_SEEN: Final = 50_000
 """Entries of folders that one call looks at."""
 SECONDS: Final = 20.0
-_HEAVY: Final = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+HEAVY: Final = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class _Walk:
     def _enters(self, entry: "os.DirEntry[str]") -> bool:
         if not entry.is_dir(follow_symlinks=False) or is_ours(Path(entry.path), self.here):
             return False
-        if entry.name in _HEAVY:
+        if entry.name in HEAVY:
             self.skipped.add(entry.name)
             return False
         return True

@@ -11,6 +11,7 @@ from cli.approvals import open_terminal
 from cli.arguments import PROMPT, YES_TO
 from cli.configuration import configured
 from cli.connection import open_router, secret_names
+from cli.copies import Copies
 from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
 from cli.prompts import whole_prompt
@@ -86,7 +87,9 @@ async def run_prompt(
         config = override(config, Override(permissions={"network": Mode.DENY}))
     if deny_tools:
         config = override(config, Override(permissions=dict.fromkeys(_PERMISSIONS, Mode.DENY)))
-    collected = await collect(prompt, here, files=files)
+    privacy = guard(config.policy(), str(here.root))
+    copies = Copies(here, privacy)
+    collected = await copies.mark(await collect(prompt, here, files=files))
     host = TerminalHost(
         here,
         config.tools,
@@ -96,12 +99,14 @@ async def run_prompt(
         quiet=as_json or no_stream,
         hidden=secret_names(config),
         sizes=_sizes(collected),
-        guard=guard(config.policy(), str(here.root)),
+        guard=privacy,
+        copies=copies,
     )
     for notice in (*collected.notices, *_attached(collected)):
         host.say(visible_line(notice))
     async with open_router(here, config, override=named_model) as client:
         session = session_id or await _session(client, here, prompt, host, go_on=go_on)
+        await host.begin(session)
         request = _request(prompt, config, collected, named_model, intent)
         try:
             turn = await drive(client, session, request, host, stream=not no_stream)

@@ -86,11 +86,11 @@ async def test_always_is_for_writes_inside_the_project(here, tmp_path, capsys):
         call("write_file", path="b", content="2"),
         call("write_file", path="../c", content="3"),
         call("write_file", path=".envrc", content="4"),
-        call("shell", command="touch d"),
+        call("shell", command="touch d; true"),
         ToolRequest("c", "write_file", {"path": "e", "content": "5"}, "ask", True),
     )
     assert [r.decision for r in results] == ["approved", "approved", *["rejected"] * 4]
-    assert person.offered == [True, False, False, False, True]
+    assert person.offered == [True, False, False, False, False]
     assert sorted(path.name for path in here.root.iterdir()) == ["a", "b"]
     assert "+2" in capsys.readouterr().err
 
