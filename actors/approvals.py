@@ -27,6 +27,7 @@ def take_decision(draft: Draft, phase: AwaitingApproval, decided: ApprovalDecisi
 
 
 def _take_disclosure(draft: Draft, phase: AwaitingApproval, decided: ApprovalDecision) -> bool:
+    # After a restart an encrypted session has no paths here; what those covered is asked again.
     provider, paths = phase.detail["provider"], list(phase.detail["paths"])
     targets = disclosure_targets(provider, paths)
     for target in targets:
@@ -34,7 +35,8 @@ def _take_disclosure(draft: Draft, phase: AwaitingApproval, decided: ApprovalDec
     if decided.decision == "approved":
         draft.disclose(targets)
     else:
-        draft.change_run(barred=f"the user refused to disclose {', '.join(paths)} to {provider}")
+        what = ", ".join(paths) or "the context"
+        draft.change_run(barred=f"the user refused to disclose {what} to {provider}")
     return True
 
 
@@ -43,6 +45,8 @@ def _take_cost(draft: Draft, phase: AwaitingApproval, decided: ApprovalDecision)
     draft.approve(COST, model, decided.decision, decided.reason)
     if decided.decision == "rejected":
         return False
+    if "estimated_cost" not in phase.detail:
+        return True  # the figures are sealed since a restart, so the question comes again
     estimated = phase.detail["estimated_cost"]
     if estimated is None:
         draft.change_run(unpriced_agreed=True)
@@ -60,7 +64,7 @@ def _take_plan(draft: Draft, phase: AwaitingApproval, decided: ApprovalDecision)
         at = draft.now if approved else None
         draft.put_plan(replace(plan, status=status, updated_at=draft.now, approved_at=at))
     if approved:
-        draft.change_input(plan_active=False)
+        draft.end_planning()
         draft.add_note(CARRY_OUT)
     elif decided.reason:
         draft.add_user(decided.reason)

@@ -12,10 +12,10 @@ from typing import Any
 
 import trio
 
+from actors.deciding import decided_on, preview_snapshot
 from actors.envelope import Abandon, Envelope, Forget, Leave, ReaderLeft
 from actors.parts import Parts
 from actors.session import SessionActor
-from actors.turn import decided_on, preview_snapshot
 from actors.turn_stream import TurnStream
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import SessionNotFound, ShuttingDown
@@ -168,7 +168,10 @@ class Directory:
 
     async def fetch(self, user_id: str, session_id: str) -> dict[str, Any]:
         session = await self._session(user_id, session_id)
-        return session_detail(await self._parts.journal.load(session, messages=None))
+        state = await self._parts.journal.load(session, messages=None)
+        actor = self._awake.get(session_id)
+        live = actor.state if actor and actor.current and session.encrypted else None
+        return session_detail(state, live)
 
     async def update(
         self, user_id: str, session_id: str, *, title: str | None, archived: bool | None

@@ -5,21 +5,26 @@ it will be, and writes nothing: `record()` is what the journal makes durable, `s
 actor then knows.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.memories import FactChanges, with_fact, without_fact
 from actors.reading import restricted_results
+from actors.wording import call_payload, message_payload, with_calls
+from smista.core.answers import envelopes_of
 from smista.core.decision import Decision, Item
-from smista.core.history import Call, Message, Role
+from smista.core.exchanges import with_result
+from smista.core.history import Call, Role
+from smista.core.history import Message as Said
 from smista.core.ids import row_id
 from smista.core.intents import TaskIntent
 from smista.core.masking import masked_record
-from smista.core.phase import AwaitingTool, Idle, Phase
+from smista.core.messages import Message, ToolResults
+from smista.core.opening import arrive, opened, without_lost
+from smista.core.phase import AwaitingEncrypt, AwaitingTool, Idle, Phase
 from smista.core.privacy import guard
 from smista.core.records import (
     AnsweredRecord,
@@ -40,12 +45,25 @@ from smista.core.records import (
     ToolCallRecord,
     TraceEvent,
     TurnRecord,
+    Unsealed,
 )
 from smista.core.request import ExecuteRequest
-from smista.core.secret import Plain
+from smista.core.sealing import Told, split
+from smista.core.secret import Envelope, Opened, Plain
 from smista.core.stream import Usage
 from smista.core.totals import Totals
 from smista.core.views import cost_payload, selection_payload
+
+Over = Idle | AwaitingEncrypt
+"""Where a run is over; in an encrypted session its last words may still have to be sealed."""
+
+
+class SealedResult(NamedTuple):
+    """What a client sealed of a tool's result: its *text*, as *form* says."""
+
+    text: str
+    envelope: Envelope
+    form: str
 
 
 class Draft:
@@ -66,6 +84,8 @@ class Draft:
         self._diffs: dict[str, DiffRecord] = {}
         self._approvals: list[ApprovalRecord] = []
         self._plans: dict[str, PlanRecord] = {}
+        self._arrived = Unsealed()
+        self._sealed_results: dict[str, SealedResult] = {}
         self.memory = FactChanges()
         self.own_calls: list[str] = []  # approved calls that the router has still to run
         self._events: list[TraceEvent] = []
@@ -105,7 +125,10 @@ class Draft:
                 ceiling=None,
                 unpriced_agreed=False,
                 route=None,
+                unsealed=replace(run.unsealed, input=None, notes_id=None),
             ),
+            sealed_input=None,
+            noted="",
             input=RunInput(
                 run_id=run_id,
                 request=request,
@@ -132,6 +155,26 @@ class Draft:
         self._ordinal += 1
         turn = max(self.model_calls, self._first_turn)
         return row_id(self.run_id, turn, self._attempt, self._ordinal, table)
+
+    # --- what a client sealed and opened -----------------------------------------------------
+
+    def take_envelopes(self, message: Message) -> None:
+        """Take what *message* brings for rows that wait; without any, lost rows are given up."""
+        given = envelopes_of(message)
+        if given is None:
+            self.state = without_lost(self.state)
+            return
+        self.state, self._arrived = arrive(self.state, given)
+        if isinstance(message, ToolResults):
+            self._sealed_results = {
+                each.call_id: SealedResult(
+                    each.content, given[f"tool_call:{each.call_id}"], each.sealed_as or "text"
+                )
+                for each in message.data.results
+            }
+
+    def take_opened(self, texts: Mapping[str, str]) -> None:
+        self.state = opened(self.state, texts)
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -173,7 +216,7 @@ class Draft:
         note: bool = False,
     ) -> None:
         run = self.state.run
-        content = _with_calls(text, calls) if calls else text
+        content = with_calls(text, calls) if calls else text
         form = "calls" if calls else ("note" if note else "text")
         self._stored.append(
             StoredMessage(
@@ -184,10 +227,11 @@ class Draft:
                 format=form,
                 content=Plain(content),
                 created_at=self.now,
+                calls=tuple(call.call_id for call in calls),
                 **about,
             )
         )
-        message = Message(
+        message = Said(
             uuid=uuid, role=role, text=text, run_id=self.run_id, calls=calls, note=note, **about
         )
         self.state = replace(
@@ -195,7 +239,7 @@ class Draft:
             run=replace(run, messages=run.messages + 1),
             messages=(*self.state.messages, message),
         )
-        self.note(EventType.MESSAGE, _message_payload(role, about))
+        self.note(EventType.MESSAGE, message_payload(role, about))
 
     def add_routing(self, decision: Decision) -> None:
         """Record which model was chosen and why, and set the context of the events to come."""
@@ -235,7 +279,7 @@ class Draft:
         """Write a tool call, new or changed."""
         self._calls[call.id] = call
         self.state = replace(self.state, calls={**self.state.calls, call.id: call})
-        self.note(EventType.TOOL_CALL, _call_payload(call))
+        self.note(EventType.TOOL_CALL, call_payload(call))
 
     def put_diff(self, diff: DiffRecord) -> None:
         self._diffs[diff.id] = diff
@@ -253,10 +297,14 @@ class Draft:
         """Store the result of a call, move its diff, and append the result to the history."""
         call = self.state.calls[call_id]
         restricted = restricted or call.restricted
-        body = Plain(content)
+        sealed = self._sealed_results.get(call_id)
+        if sealed is not None and sealed.text != content:
+            sealed = None  # the words are the router's own, so they have to be sealed anew
+        body = Plain(content) if sealed is None else Opened(content, sealed.envelope)
         self.put_call(
             replace(
                 call,
+                format=None if sealed is None else sealed.form,
                 status=CallStatus.FAILED if is_error else CallStatus.COMPLETED,
                 completed_at=self.now,
                 result=None if is_error else body,
@@ -270,7 +318,7 @@ class Draft:
             status = DiffStatus.REJECTED if is_error else DiffStatus.APPLIED
             applied_at = None if is_error else self.now
             self.put_diff(replace(diff, status=status, applied_at=applied_at))
-        message = Message(
+        message = Said(
             uuid=call_id,
             role=Role.TOOL,
             text=content,
@@ -279,8 +327,9 @@ class Draft:
             is_error=is_error,
             paths=paths,
             restricted=restricted,
+            sealed=None if sealed is None else sealed.envelope,
         )
-        self.state = replace(self.state, messages=_with_result(self.state.messages, message))
+        self.state = replace(self.state, messages=with_result(self.state.messages, message))
 
     def write_fact(self, fact: MemoryRecord) -> None:
         self.memory.write(fact)
@@ -326,8 +375,14 @@ class Draft:
         """Change what holds for the rest of the run (`barred`, `ceiling`, …)."""
         self.state = replace(self.state, run=replace(self.state.run, **changes))
 
-    def change_input(self, **changes: Any) -> None:
-        self.state = replace(self.state, input=replace(self.input, **changes))
+    def end_planning(self) -> None:
+        """Let the run act from now on; what it was started with need not be open for that."""
+        state = self.state
+        if state.input is not None:
+            self.state = replace(state, input=replace(state.input, plan_active=False))
+        elif state.sealed_input is not None:
+            head = replace(state.sealed_input.head, plan_active=False)
+            self.state = replace(state, sealed_input=replace(state.sealed_input, head=head))
 
     def cancel_pending(self, why: str) -> None:
         """Answer every call that still waits for its client with *why*, as failed."""
@@ -367,7 +422,8 @@ class Draft:
         kept = replace(call, result=call.result and body, error=call.error and body)
         self._calls[call.id] = kept
         messages = tuple(
-            replace(m, text=text) if m.call_id == call.id else m for m in self.state.messages
+            replace(m, text=text, sealed=None, opened=True) if m.call_id == call.id else m
+            for m in self.state.messages
         )
         calls = {**self.state.calls, call.id: kept}
         self.state = replace(self.state, calls=calls, messages=messages)
@@ -401,7 +457,9 @@ class Draft:
     def _place_the_rest(self) -> None:
         """File what never came to a route under the one before it, or under none at all."""
         if self._early:
-            intent = self.input.request.policy.classification.default_intent
+            given, intent = self.state.input, TaskIntent.CHAT
+            if given is not None:
+                intent = given.request.policy.classification.default_intent
             route = self.state.run.route or RouteContext(intent, "", "")
             self.context(*route)
 
@@ -415,15 +473,16 @@ class Draft:
         *again*: the turn did not get to its end and may be asked for once more.
         """
         self._place_the_rest()
-        if isinstance(phase, Idle):
+        over, stored = isinstance(phase, Over), not isinstance(self.base.run.phase, Idle)
+        if over:
             self._forget_restricted()
         run = self.state.run
-        over, stored = isinstance(phase, Idle), not isinstance(self.base.run.phase, Idle)
+        ended = again or self.model_calls == self.base_calls
         counted = replace(
             run,
             phase=phase,
             turn=self.base.run.turn if again else self.model_calls,
-            attempt=self._attempt + 1 if again else 0,
+            attempt=self._attempt + 1 if ended else 0,
             updated_at=self.now,
             events=run.events + len(self._events),
             references=run.references + len(self._references),
@@ -461,48 +520,15 @@ class Draft:
         )
         return record if self.state.session.encrypted else masked_record(record)
 
-
-def _with_calls(text: str, calls: tuple[Call, ...]) -> str:
-    entries = [
-        {
-            "call_id": call.call_id,
-            "provider_call_id": call.provider_call_id,
-            "name": call.name,
-            "arguments": call.arguments,
-        }
-        for call in calls
-    ]
-    return json.dumps({"text": text, "tool_calls": entries}, ensure_ascii=False)
-
-
-def _with_result(messages: tuple[Message, ...], result: Message) -> tuple[Message, ...]:
-    """Place a result behind the answer that asked for it and the results that are there."""
-    place = len(messages)
-    for n, message in enumerate(messages):
-        ours = {call.call_id for call in message.calls}
-        if result.call_id in ours:
-            place = n + 1
-            while place < len(messages) and messages[place].call_id in ours:
-                place += 1
-    return (*messages[:place], result, *messages[place:])
-
-
-def _message_payload(role: Role, about: Mapping[str, Any]) -> dict[str, Any]:
-    payload = {
-        "role": role.value,
-        "provider": about.get("provider") or "",
-        "model": about.get("model") or "",
-    }
-    return {**payload, "interrupted": True} if about.get("interrupted") else payload
-
-
-def _call_payload(call: ToolCallRecord) -> dict[str, Any]:
-    payload: dict[str, Any] = {"tool_name": call.tool_name, "status": call.status.value}
-    for name, content in (
-        ("arguments", call.arguments),
-        ("result", call.result),
-        ("error", call.error),
-    ):
-        if isinstance(content, Plain):
-            payload[name] = content.text
-    return payload
+    def sealed_record(self, record: TurnRecord, told: Told) -> TurnRecord:
+        """Return what may be stored of an encrypted session's *record*; the state learns it too."""
+        done = split(
+            record,
+            self.base,
+            self.state,
+            arrived=self._arrived,
+            told=told,
+            new_id=lambda: self.new_id("session_run_input"),
+        )
+        self.state = done.state
+        return done.record

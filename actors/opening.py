@@ -1,12 +1,12 @@
 """A turn's first step: the message is laid down in the draft. Nothing here waits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.approvals import take_decision
 from actors.calls import take_result
 from actors.draft import Draft
 from actors.parts import Clock
-from smista.core.errors import NotBuilt
 from smista.core.ids import run_ms
 from smista.core.intents import TaskIntent
 from smista.core.messages import (
@@ -22,20 +22,26 @@ from smista.core.messages import (
     ToolResultEntry,
     ToolResults,
 )
-from smista.core.phase import AwaitingApproval, AwaitingTool
+from smista.core.phase import AwaitingApproval, AwaitingDecrypt, AwaitingTool
 from smista.core.request import ExecuteRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """*command*: the intent the user named for the next model call. *over*: the run ends here."""
+    """*command*: the intent the user named for the next model call. *over*: the run ends here.
+
+    *closed*: what was chosen of the sealed history has been opened, and the fit is not redone.
+    """
 
     command: TaskIntent | None = None
     over: bool = False
+    closed: bool = False
 
 
 def take_message(draft: Draft, message: Message, clock: Clock) -> Opening:
-    """Lay *message* down in *draft*; raises NotBuilt for what no turn can take yet."""
+    """Lay *message* down in *draft*, and first what it brings for rows that are sealed."""
+    if draft.state.session.encrypted:
+        draft.take_envelopes(message)
     match message:
         case Execute(request=request):
             return _take_task(draft, request, clock)
@@ -48,8 +54,10 @@ def take_message(draft: Draft, message: Message, clock: Clock) -> Opening:
         case Break():
             draft.cancel_pending("cancelled by the user")
             return Opening(over=True)
-        case Decrypted() | SealedRows():
-            raise NotBuilt(f"{message.type} is not served by this router yet")
+        case Decrypted(data=data):
+            return _take_opened(draft, data.plaintext)
+        case SealedRows():
+            return Opening(over=True)
 
 
 def _take_task(draft: Draft, request: ExecuteRequest, clock: Clock) -> Opening:
@@ -72,6 +80,15 @@ def _take_input(draft: Draft, messages: tuple[InjectMessage, ...]) -> Opening:
     for message in messages:
         draft.add_user(message.text)
     return Opening(messages[-1].command if messages else None)
+
+
+def _take_opened(draft: Draft, texts: Mapping[str, str]) -> Opening:
+    phase = draft.state.run.phase
+    if not isinstance(phase, AwaitingDecrypt):
+        raise TypeError("table and turn disagree: nothing was to be opened")
+    draft.take_opened(texts)
+    own = any(name.startswith("run_input:") for name in phase.references)
+    return Opening(phase.command, closed=not own)
 
 
 def _take_decisions(draft: Draft, decisions: tuple[ApprovalDecision, ...]) -> Opening:

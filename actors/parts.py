@@ -20,6 +20,7 @@ class Durations:
     """Seconds. One value holds them all, so that a test can shorten one."""
 
     idle: float = 60.0  # an actor with nothing to do goes to sleep after this
+    unsealed: float = 1800.0  # the same, while it alone holds text that is not sealed yet
     orphan_grace: float = 10.0  # a turn without its reader goes on for this long
     reader_stall: float = 60.0  # a reader that takes nothing for this long counts as gone
     slot_wait: float = 120.0  # how long a turn waits for one of the slots

@@ -28,10 +28,12 @@ from smista.core.errors import (
     StorageUnavailable,
 )
 from smista.core.events import Status, TurnEnd, failed
+from smista.core.identity import Identity
 from smista.core.lifecycle import Act, Lock, Pause, Told, advance, pause_of, refusal
+from smista.core.opening import lost, rolled_back
 from smista.core.outcomes import tell_again
 from smista.core.records import AnsweredRecord, SessionState
-from smista.core.session_views import trace_id
+from smista.core.session_views import sealing_of, trace_id, with_rows
 
 INBOX = 256
 RESERVED = 16  # places that only the house's own words may take
@@ -117,7 +119,8 @@ class SessionActor:
     async def _next(self) -> Envelope | House | None:
         """Return the next message, or None once the session has been idle long enough."""
         while True:
-            with trio.move_on_after(self._parts.durations.idle):
+            durations = self._parts.durations
+            with trio.move_on_after(durations.unsealed if self.state.texts else durations.idle):
                 return await self._inbox.receive()
             if self._lock is Lock.FREE and not self._send.statistics().current_buffer_used:
                 return None
@@ -202,6 +205,7 @@ class SessionActor:
             said.take()
 
     def _forget_fact(self, said: Forget) -> None:
+        # A row that waits for its envelope is listed, so it goes when that comes (`arrive`).
         facts = tuple(fact for fact in self.state.facts if fact.id != said.fact_id)
         self.state = replace(self.state, facts=facts)
         if self._turn is not None:
@@ -209,15 +213,14 @@ class SessionActor:
         said.done.set()
 
     def _wrong(self, said: Envelope | House) -> SmistaError | None:
-        return (
-            wrong_answer(self.state.run.phase, said.message) if isinstance(said, Envelope) else None
-        )
+        return wrong_answer(self.state, said.message) if isinstance(said, Envelope) else None
 
     def _seen_before(self, said: Envelope) -> bool:
         """Attach a message that is being served now, or tell a keyed one its outcome again."""
         mark, turn = said.identity, self._turn
         if mark is None:
             return False
+        self._roll_back(mark)
         served = turn.identity if turn is not None else None
         if turn is not None and served is not None and served[:2] == mark[:2]:
             self._attach(said, turn, same=served == mark)
@@ -226,6 +229,16 @@ class SessionActor:
             self._tell_again(said, self._answered[mark[:2]])
             return True
         return False
+
+    def _roll_back(self, mark: Identity) -> None:
+        """Have a message served anew if its output was lost with a router, before it was sealed."""
+        before = self.state.run.before
+        if before is None or self._lock is not Lock.FREE or not lost(self.state):
+            return
+        answered = self._answered.get(mark[:2])
+        if answered and answered.digest == mark.digest and answered.created_at == before.at:
+            del self._answered[mark[:2]]
+            self.state = rolled_back(self.state)
 
     def _attach(self, said: Envelope, turn: Turn, *, same: bool) -> None:
         if not same:
@@ -250,7 +263,7 @@ class SessionActor:
         if mark is not None and answered.digest != mark.digest:
             said.refuse(_KEY_REUSED)
             return
-        ending = tell_again(answered.outcome, self.state)
+        ending = tell_again(answered, self.state)
         if ending is None:
             said.refuse(InvalidRequest("this was answered long ago; fetch the session instead"))
             return
@@ -344,7 +357,16 @@ class SessionActor:
     def _resume(self, turns: trio.Nursery) -> None:
         kept, self._kept = self._kept, deque()
         for said in kept:
-            self._handle(said, turns)
+            if isinstance(said, Envelope) and self._has_stopped(said):
+                said.take()
+                said.stream.put(with_rows(sealing_of(self.state), self.state))
+            else:
+                self._handle(said, turns)
+
+    def _has_stopped(self, said: Envelope) -> bool:
+        """Say if a break has had its effect, and it is left to ask for the envelopes."""
+        free = self._lock is Lock.FREE
+        return free and said.told is Told.BREAK and pause_of(self.state.run.phase) is Pause.ENCRYPT
 
     async def _grace(self, serial: int) -> None:
         await trio.sleep(self._parts.durations.orphan_grace)

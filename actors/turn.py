@@ -4,10 +4,10 @@ A turn is a task of its session's actor. Whatever happens in it, `run` returns e
 and the client is told of nothing that has not been committed before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import trio
 
@@ -15,12 +15,12 @@ from actors.answer import Answer
 from actors.approvals import store_plan
 from actors.asking import may_fall_back, may_retry, wait_before_retry
 from actors.calls import mediate_call
+from actors.deciding import decided_on, take_snapshot
 from actors.draft import Draft
 from actors.envelope import Envelope
 from actors.opening import Opening, take_message
-from actors.own_calls import recall, run_own_call
+from actors.own_calls import run_own_call
 from actors.parts import Parts
-from actors.reading import for_prompt, grown_kinds, newest_text, touched
 from actors.slots import slot
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import (
@@ -38,18 +38,26 @@ from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, f
 from smista.core.gates import PLAN, Gate, next_gate
 from smista.core.history import Call, Role
 from smista.core.identity import Identity
-from smista.core.intents import TaskIntent
 from smista.core.lifecycle import Lock, allowed_continuations, pause_of
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
 from smista.core.model_ref import ModelDescriptor, ModelRef
+from smista.core.opening import own_sealed, sealed_facts, unopened
 from smista.core.outcomes import remember
-from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall, Phase
-from smista.core.pipeline import decide, is_heavy, required_locality
+from smista.core.phase import (
+    AwaitingApproval,
+    AwaitingDecrypt,
+    AwaitingEncrypt,
+    AwaitingTool,
+    Idle,
+    PendingCall,
+    Phase,
+)
 from smista.core.prices import call_cost
-from smista.core.records import AnsweredRecord, EventType, SessionState
-from smista.core.request import ExecuteRequest
-from smista.core.session_views import tool_request, trace_id
+from smista.core.records import AnsweredRecord, Before, EventType, RouteContext, SessionState
+from smista.core.sealing import Told, clear_run
+from smista.core.secret import Envelope as Sealing
+from smista.core.session_views import lists, sealing_of, tool_request, trace_id, with_rows
 from smista.core.snapshot import Attempt, Snapshot
 from smista.core.stream import Usage
 from smista.core.totals import Totals
@@ -62,73 +70,14 @@ from smista.core.views import (
     routing_payload,
     routing_view,
 )
-from smista.ports.provider import Credentials
 
-T = TypeVar("T")
 Outcome = tuple[SessionState | None, TurnEnd]
 
 
-async def preview_snapshot(
-    state: SessionState, request: ExecuteRequest, credentials: Credentials, parts: Parts
-) -> Snapshot:
-    """Return the snapshot that an execute of *request* would decide on in its first turn."""
-    draft = Draft(state, parts.clock.now())
-    draft.begin_run(parts.clock.new_id(), request)
-    draft.add_user(request.input.text)
-    return await take_snapshot(draft, credentials, request.input.command, (), parts)
+class ToOpen(NamedTuple):
+    """What a client has to open before the chosen prompt can be built."""
 
-
-async def take_snapshot(
-    draft: Draft,
-    credentials: Credentials,
-    command: TaskIntent | None,
-    passed_over: tuple[Attempt, ...],
-    parts: Parts,
-) -> Snapshot:
-    """Return all that the next decision may read; asks the catalog, and nothing else."""
-    draft.memory.user = await parts.memories.of(draft.state.session.user_id, parts.journal)
-    state = draft.state
-    snapshot = Snapshot(
-        request=draft.input.request,
-        text=newest_text(state),
-        run_id=state.run.run_id,
-        command=command if draft.first_call else None,
-        history=for_prompt(state.messages),
-        credentials=frozenset(credentials),
-        memory=recall(draft),
-        touched_paths=touched(state),
-        grown_kinds=grown_kinds(state),
-        plan_mode=draft.input.plan_active,
-        barred=state.run.barred,
-        failed=passed_over,
-        spent=state.run.spent.cost,
-        max_context_bytes=parts.limits.context_bytes,
-        offered_tools=parts.offered_tools,
-    )
-    providers, local_only = parts.providers, False
-    if not providers.settled(credentials):
-        # A turn that has to stay local makes no remote connection, not even to ask for models.
-        local_only = await _thought(required_locality, snapshot, parts) is not None
-    catalog = await providers.catalog(
-        credentials, local_only=local_only, deadline=parts.durations.catalog
-    )
-    return replace(
-        snapshot,
-        models=(*catalog.models, *catalog.by_name),
-        unavailable=catalog.unavailable,
-    )
-
-
-async def decided_on(snapshot: Snapshot, parts: Parts) -> Decision | Refusal:
-    """Return the decision on *snapshot*."""
-    return await _thought(decide, snapshot, parts)
-
-
-async def _thought(think: Callable[[Snapshot], T], snapshot: Snapshot, parts: Parts) -> T:
-    """Return what *think* makes of *snapshot*, in a thread if it would hold up other sessions."""
-    if is_heavy(snapshot):
-        return await trio.to_thread.run_sync(think, snapshot, limiter=parts.deciders)
-    return think(snapshot)
+    rows: Mapping[str, Sealing]
 
 
 class Spent(NamedTuple):
@@ -179,7 +128,10 @@ class Turn:
         """End the pause that *state* is in, as a break does; return what storage then holds."""
         draft = Draft(state, parts.clock.now())
         draft.cancel_pending("cancelled: the session was archived")
-        await parts.journal.record_turn(draft.record(Idle()))
+        record = draft.record(Idle())
+        if state.session.encrypted:
+            record = draft.sealed_record(record, Told(listing=False))
+        await parts.journal.record_turn(record)
         return draft.state
 
     def say(self, ending: TurnEnd) -> None:
@@ -217,7 +169,7 @@ class Turn:
 
     async def _drive(self) -> Outcome:
         if self._opening.over:
-            return await self._commit(Idle(), self._idle())
+            return await self._end_run()
         if isinstance(self._inputs[-1].message, Inject):
             return await self._think()  # the way out of a run never waits for a place
         async with slot(self._parts.slots, patience=self._parts.durations.slot_wait):
@@ -225,11 +177,16 @@ class Turn:
 
     async def _think(self) -> Outcome:
         """Ask models until one pauses the run or is done."""
+        own = own_sealed(self._draft.state)
+        if own:
+            return await self._await_opening(own)
         await self._run_approved()
         while True:
             asked = await self._ask()
             if isinstance(asked, Gate):
                 return await self._await_approval(asked)
+            if isinstance(asked, ToOpen):
+                return await self._await_opening(asked.rows)
             decision, answer = asked
             pending = self._keep(decision, answer)
             if pending:
@@ -252,11 +209,13 @@ class Turn:
         while draft.own_calls:
             run_own_call(draft, draft.own_calls.pop(0), local=False)
 
-    async def _ask(self) -> tuple[Decision, Answer] | Gate:
+    async def _ask(self) -> tuple[Decision, Answer] | Gate | ToOpen:
         """Ask the routed model, then its fallbacks; each is decided, and gated, anew."""
         passed_over: tuple[Attempt, ...] = ()
         while True:
             decision = await self._decide(passed_over)
+            if isinstance(decision, ToOpen):
+                return decision
             state = self._draft.state
             gate = next_gate(decision, self._draft.input.request, state.run, state.disclosed)
             if gate is not None:
@@ -273,13 +232,14 @@ class Turn:
             else:
                 return decision, answer
 
-    async def _decide(self, passed_over: tuple[Attempt, ...]) -> Decision:
+    async def _decide(self, passed_over: tuple[Attempt, ...]) -> Decision | ToOpen:
         snapshot = await take_snapshot(
             self._draft,
             self._inputs[-1].credentials,
             self._opening.command,
             passed_over,
             self._parts,
+            closed=self._opening.closed or bool(passed_over),
         )
         decided = await decided_on(snapshot, self._parts)
         self._snapshot = snapshot
@@ -289,8 +249,17 @@ class Turn:
                 self._note_refusal(decided)
                 raise decided.error
             case Decision():
+                rows = self._chosen_sealed(decided)
+                if rows:
+                    self._draft.context(*_route_of(decided))
+                    return ToOpen(rows)
                 self._note(decided, again=bool(passed_over))
                 return decided
+
+    def _chosen_sealed(self, decision: Decision) -> dict[str, Sealing]:
+        """Return what of the prompt is still sealed, and then all that is remembered with it."""
+        facts = sealed_facts(self._draft.state)
+        return {**unopened(decision.prompt.messages), **facts}
 
     def _begin_call(self, decision: Decision) -> Answer:
         limit = self._parts.limits.model_calls
@@ -422,6 +391,16 @@ class Turn:
         allowed = allowed_continuations(pause_of(phase))
         return await self._commit(phase, TurnEnd(Status.AWAITING_APPROVAL, data, allowed))
 
+    async def _await_opening(self, rows: Mapping[str, Sealing]) -> Outcome:
+        """Have the client open *rows*: without them nothing can be decided, or no prompt built."""
+        self._draft.cancel_own("the run had to be opened first; ask again")
+        command = self._opening.command if self._draft.first_call else None
+        phase = AwaitingDecrypt(tuple(rows), command)
+        sealed = {name: envelope.model_dump() for name, envelope in rows.items()}
+        data = {"to_decrypt": sealed, "trace_id": trace_id(self._draft.state)}
+        allowed = allowed_continuations(pause_of(phase))
+        return await self._commit(phase, TurnEnd(Status.AWAITING_DECRYPT, data, allowed))
+
     async def _complete(self, decision: Decision, answer: Answer) -> Outcome:
         routing = decision.routing
         message = {
@@ -440,7 +419,24 @@ class Turn:
         }
         if answer.cut:
             data["message"] = {**message, "finish": "length"}
-        return await self._commit(Idle(), TurnEnd(Status.COMPLETED, data))
+        if not self._encrypted:
+            return await self._commit(Idle(), TurnEnd(Status.COMPLETED, data))
+        phase = AwaitingEncrypt(())
+        allowed = allowed_continuations(pause_of(phase))
+        return await self._commit(phase, TurnEnd(Status.COMPLETED, data, allowed))
+
+    async def _end_run(self) -> Outcome:
+        """End the run without a model; what an encrypted session has not sealed is asked for."""
+        left = isinstance(self._inputs[-1].message, Break) and isinstance(
+            self._draft.base.run.phase, AwaitingEncrypt
+        )
+        if not self._encrypted or left:
+            return await self._commit(Idle(), self._idle())
+        return await self._commit(AwaitingEncrypt(()), sealing_of(self._draft.state))
+
+    @property
+    def _encrypted(self) -> bool:
+        return self._draft.state.session.encrypted
 
     def _idle(self) -> TurnEnd:
         return TurnEnd(Status.IDLE, {"trace_id": trace_id(self._draft.state)})
@@ -458,6 +454,11 @@ class Turn:
         self._draft.now = self._parts.clock.now()
         answered = () if again or unanswered else self._remembered(ending)
         record = self._draft.record(phase, again=again, answered=answered)
+        if self._encrypted:
+            before = self._draft.base.run.before if again else self._before(phase, ending)
+            told = Told(listing=not again and lists(phase), before=before)
+            record = self._draft.sealed_record(record, told)
+            ending = with_rows(ending, self._draft.state)
         try:
             with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
                 await self._parts.journal.record_turn(record)
@@ -466,6 +467,14 @@ class Turn:
                 self._parts.memories.changed(record.user_id)
         self.answered, self.committed = answered, True
         return self._draft.state, self._draft.memory.shown(ending)
+
+    def _before(self, phase: Phase, ending: TurnEnd) -> Before | None:
+        """Return from where this turn's message is served anew if its output is lost."""
+        stopped = isinstance(self._inputs[-1].message, Break) or ending.status is Status.IDLE
+        if isinstance(phase, Idle) or stopped:
+            return None
+        run = clear_run(replace(self._draft.base.run, before=None))
+        return Before(run=run, at=self._draft.now)
 
     def _remembered(self, ending: TurnEnd) -> tuple[AnsweredRecord, ...]:
         """Return what is to be told when this turn's message, or one it replaced, comes again."""
@@ -507,7 +516,9 @@ class Turn:
                 self._keep_partial()
                 if lock is Lock.SUPERSEDED:
                     return await self._commit(Idle(), failed(_superseded()))
-                return await self._commit(Idle(), self._idle())
+                # The break that stopped it will tell what has to be sealed.
+                rest = AwaitingEncrypt(()) if self._encrypted else Idle()
+                return await self._commit(rest, self._idle())
             except StorageError as broken:
                 return None, failed(broken)
         return None, failed(StorageUnavailable("the turn's last write did not end in time"))
@@ -543,6 +554,11 @@ class Turn:
         if self._answer.text:
             self._draft.add_assistant(self._answer.text, (), self._decision, interrupted=True)
         self._answer = None
+
+
+def _route_of(decision: Decision) -> RouteContext:
+    routing = decision.routing
+    return RouteContext(routing.task_type, routing.provider, routing.model, routing.matched_rule)
 
 
 def _superseded() -> Superseded:

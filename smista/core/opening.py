@@ -44,6 +44,10 @@ def arrive(state: SessionState, given: Mapping[str, Envelope]) -> tuple[SessionS
     """
     rows, rest = filled(state.run.unsealed, given)
     live = state.texts
+    known = {fact.id for fact in state.facts}
+    # A fact that its user has deleted meanwhile is not written any more.
+    facts = tuple(f for f in rows.facts if f.id in known or f"memory:{f.id}" not in live)
+    rows = replace(rows, facts=facts)
     kept = {name: text for name, text in live.items() if name not in given}
     state = replace(
         state, run=replace(state.run, unsealed=rest), texts=kept, **_input_with(state, given)

@@ -5,6 +5,7 @@ stand only the ids under which they are found.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from smista.core.errors import revive
@@ -12,10 +13,11 @@ from smista.core.events import Status, TurnEnd, failed
 from smista.core.history import Role
 from smista.core.intents import Mode
 from smista.core.lifecycle import Pause, allowed_continuations
-from smista.core.phase import PendingCall
-from smista.core.records import SessionState
+from smista.core.opening import sealed_by
+from smista.core.phase import AwaitingEncrypt, PendingCall
+from smista.core.records import AnsweredRecord, SessionState
 from smista.core.secret import Plain
-from smista.core.session_views import tool_request
+from smista.core.session_views import is_known, sealing_of, tool_request, with_rows
 
 
 def remember(ending: TurnEnd, state: SessionState) -> dict[str, Any]:
@@ -40,13 +42,34 @@ def remember(ending: TurnEnd, state: SessionState) -> dict[str, Any]:
             approval = dict(data["approval"])
             detail = {k: v for k, v in approval["detail"].items() if k != "content"}
             data["approval"] = {**approval, "detail": detail}
+        case Status.AWAITING_DECRYPT:
+            data["to_decrypt"] = list(data["to_decrypt"])
+        case Status.AWAITING_ENCRYPT:
+            del data["to_encrypt"]
         case _:
             pass
     return {"status": ending.status.value, "data": data}
 
 
-def tell_again(outcome: Mapping[str, Any], state: SessionState) -> TurnEnd | None:
-    """Return the ending that *outcome* remembers; None if its rows are no longer at hand."""
+def tell_again(answered: AnsweredRecord, state: SessionState) -> TurnEnd | None:
+    """Return the ending that *answered* remembers; None if its rows are no longer at hand.
+
+    While the pause it led to lasts, it lists again what an encrypted session has to seal.
+    """
+    ending = _tell_again(answered.outcome, state)
+    before = state.run.before
+    if ending is None or before is None or before.at != answered.created_at:
+        return ending
+    return with_rows(_sealable(ending), state)
+
+
+def _sealable(ending: TurnEnd) -> TurnEnd:
+    if ending.status is not Status.COMPLETED:
+        return ending
+    return replace(ending, allowed_continuations=allowed_continuations(Pause.ENCRYPT))
+
+
+def _tell_again(outcome: Mapping[str, Any], state: SessionState) -> TurnEnd | None:
     status, data = Status(outcome["status"]), dict(outcome["data"])
     match status:
         case Status.ERROR:
@@ -54,14 +77,21 @@ def tell_again(outcome: Mapping[str, Any], state: SessionState) -> TurnEnd | Non
             return failed(revive(error["code"], error["message"], error.get("details", {})))
         case Status.COMPLETED:
             said = next((m for m in state.messages if m.uuid == outcome["said"]), None)
-            if said is None:
+            if said is None or not said.opened or "content" in data["message"]:
                 return None
+            if state.session.encrypted and "routing" not in data:
+                return None  # what it said beside the words was sealed
             message = {"role": Role.ASSISTANT.value, "content": said.text, **data["message"]}
             return TurnEnd(status, {**data, "message": message})
         case Status.AWAITING_TOOL:
             return _tools_again(outcome, state, data)
         case Status.AWAITING_APPROVAL:
             return _approval_again(state, data)
+        case Status.AWAITING_DECRYPT:
+            return _opening_again(state, data)
+        case Status.AWAITING_ENCRYPT:
+            waits = isinstance(state.run.phase, AwaitingEncrypt)
+            return with_rows(sealing_of(state), state) if waits else TurnEnd(Status.IDLE, data)
         case _:
             return TurnEnd(status, data)
 
@@ -73,7 +103,7 @@ def _tools_again(
         PendingCall(entry["call_id"], Mode(entry["mode"]), entry["restricted"])
         for entry in outcome["calls"]
     ]
-    if any(call.call_id not in state.calls for call in calls):
+    if not all(is_known(state, call.call_id) for call in calls):
         return None
     requests = [tool_request(state.calls[call.call_id], call).body() for call in calls]
     allowed = allowed_continuations(Pause.TOOL)
@@ -81,6 +111,8 @@ def _tools_again(
 
 
 def _approval_again(state: SessionState, data: dict[str, Any]) -> TurnEnd | None:
+    if "approval" not in data:
+        return None
     approval = dict(data["approval"])
     plan_id = approval["detail"].get("plan")
     if plan_id is not None:
@@ -90,3 +122,13 @@ def _approval_again(state: SessionState, data: dict[str, Any]) -> TurnEnd | None
         approval["detail"] = {**approval["detail"], "content": plan.content.text}
     allowed = allowed_continuations(Pause.APPROVAL)
     return TurnEnd(Status.AWAITING_APPROVAL, {**data, "approval": approval}, allowed)
+
+
+def _opening_again(state: SessionState, data: dict[str, Any]) -> TurnEnd | None:
+    names = tuple(data["to_decrypt"])
+    sealed = sealed_by(state, names)
+    if len(sealed) < len(names):
+        return None
+    to_open = {name: envelope.model_dump() for name, envelope in sealed.items()}
+    allowed = allowed_continuations(Pause.DECRYPT)
+    return TurnEnd(Status.AWAITING_DECRYPT, {**data, "to_decrypt": to_open}, allowed)

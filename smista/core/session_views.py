@@ -1,13 +1,23 @@
 """Sessions as the API shows them (*Sessions*): pure, from records to JSON members."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from smista.core.events import Status, ToolRequest, TurnEnd
 from smista.core.history import Message, Role
-from smista.core.lifecycle import allowed_continuations, pause_of
-from smista.core.phase import AwaitingApproval, AwaitingTool, Idle, PendingCall
+from smista.core.lifecycle import Pause, allowed_continuations, pause_of
+from smista.core.opening import lost, reference, sealed_by
+from smista.core.phase import (
+    AwaitingApproval,
+    AwaitingDecrypt,
+    AwaitingEncrypt,
+    AwaitingTool,
+    Idle,
+    PendingCall,
+    Phase,
+)
 from smista.core.records import Session, SessionState, ToolCallRecord
 from smista.core.secret import Plain, SecretContent
 
@@ -33,15 +43,18 @@ def session_summary(session: Session) -> dict[str, Any]:
     }
 
 
-def session_detail(state: SessionState) -> dict[str, Any]:
-    """Return a whole session; a live run's pause stands under `metadata.run`."""
+def session_detail(state: SessionState, live: SessionState | None = None) -> dict[str, Any]:
+    """Return a whole session; a live run's pause stands under `metadata.run`.
+
+    *live* is what its actor knows: in an encrypted session the pause says more than storage may.
+    """
     session = state.session
     detail: dict[str, Any] = {"id": session.id, "title": session.title or ""}
     if session.scope is not None:
         detail["scope"] = session.scope
     if session.key_id is not None:
         detail["key_id"] = session.key_id
-    pause = pending_pause(state)
+    pause = pending_pause(live or state)
     return {
         **detail,
         "created_at": timestamp(session.created_at),
@@ -53,6 +66,9 @@ def session_detail(state: SessionState) -> dict[str, Any]:
 
 def message_view(message: Message) -> dict[str, Any]:
     view: dict[str, Any] = {"role": message.role.value, "content": {"plaintext": message.text}}
+    if message.sealed is not None:
+        view["content"] = {"encrypted": message.sealed.model_dump()}
+        view["reference"] = reference(message)
     if message.role is Role.ASSISTANT:
         view |= {"provider": message.provider, "model": message.model}
     if message.interrupted:
@@ -65,20 +81,68 @@ def message_view(message: Message) -> dict[str, Any]:
 def pending_pause(state: SessionState) -> TurnEnd | None:
     """Return the outcome that the run's present pause was announced with; None if it is idle."""
     phase = state.run.phase
-    if isinstance(phase, Idle):
-        return None
-    allowed = allowed_continuations(pause_of(phase))
     data: dict[str, Any] = {"trace_id": trace_id(state)}
-    if isinstance(phase, AwaitingTool):
-        requests = [tool_request(state.calls[p.call_id], p).body() for p in phase.calls]
-        return TurnEnd(Status.AWAITING_TOOL, {"tool_requests": requests, **data}, allowed)
-    if isinstance(phase, AwaitingApproval):
-        detail = dict(phase.detail)
-        if state.plan is not None and state.plan.id == detail.get("plan"):
-            detail["content"] = in_clear(state.plan.content)
-        approval = {"approval_id": phase.approval_id, "kind": phase.kind, "detail": detail}
-        return TurnEnd(Status.AWAITING_APPROVAL, {"approval": approval, **data}, allowed)
-    raise ValueError(f"the pause {phase.name} cannot be shown")
+    gone = lost(state)
+    if gone:
+        # What was said is no longer at hand: only who has heard it can seal it, or go on.
+        data["lost"] = list(gone)
+    allowed = allowed_continuations(pause_of(phase))
+    match phase:
+        case Idle():
+            return None
+        case AwaitingTool(calls):
+            if all(is_known(state, pending.call_id) for pending in calls):
+                requests = [tool_request(state.calls[p.call_id], p).body() for p in calls]
+                data = {"tool_requests": requests, **data}
+            ending = TurnEnd(Status.AWAITING_TOOL, data, allowed)
+        case AwaitingApproval():
+            ending = TurnEnd(Status.AWAITING_APPROVAL, {**_approval(state, phase), **data}, allowed)
+        case AwaitingDecrypt(references):
+            sealed = sealed_by(state, references)
+            to_open = {name: envelope.model_dump() for name, envelope in sealed.items()}
+            ending = TurnEnd(Status.AWAITING_DECRYPT, {"to_decrypt": to_open, **data}, allowed)
+        case AwaitingEncrypt():
+            ending = TurnEnd(Status.AWAITING_ENCRYPT, data, allowed)
+    return ending if gone else with_rows(ending, state)
+
+
+def _approval(state: SessionState, phase: AwaitingApproval) -> dict[str, Any]:
+    detail = dict(phase.detail)
+    plan = state.plan
+    if plan is not None and plan.id == detail.get("plan") and isinstance(plan.content, Plain):
+        detail["content"] = plan.content.text
+    approval = {"approval_id": phase.approval_id, "kind": phase.kind, "detail": detail}
+    return {"approval": approval}
+
+
+def is_known(state: SessionState, call_id: str) -> bool:
+    """Say if what the model asked for in a call is at hand: it may be sealed with its message."""
+    call = state.calls.get(call_id)
+    return call is not None and isinstance(call.arguments, Plain) and call.arguments.text != ""
+
+
+def lists(phase: Phase) -> bool:
+    """Say if the outcome that announces *phase* lists what has to be sealed."""
+    return not isinstance(phase, Idle)
+
+
+def sealing_of(state: SessionState) -> TurnEnd:
+    """Return the outcome that only asks for envelopes."""
+    allowed = allowed_continuations(Pause.ENCRYPT)
+    data = {"trace_id": trace_id(state), "to_encrypt": dict(state.texts)}
+    return TurnEnd(Status.AWAITING_ENCRYPT, data, allowed)
+
+
+def with_rows(ending: TurnEnd, state: SessionState) -> TurnEnd:
+    """Return *ending* with the rows of an encrypted session that are to be sealed.
+
+    If there are none, nobody is asked to seal any.
+    """
+    if ending.status is Status.AWAITING_ENCRYPT and not state.texts:
+        return TurnEnd(Status.IDLE, {"trace_id": trace_id(state)})
+    if not ending.allowed_continuations or not state.texts:
+        return ending
+    return replace(ending, data={**ending.data, "to_encrypt": dict(state.texts)})
 
 
 def tool_request(call: ToolCallRecord, pending: PendingCall) -> ToolRequest:
