@@ -41,6 +41,11 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Show the trace of SESSION, or of this project's newest one.",
         Section.LOOK_BACK,
     ),
+    "undo": Entry(
+        "cli.commands.undo",
+        "Take back the last change of a file in SESSION, or in this project's newest one.",
+        Section.LOOK_BACK,
+    ),
     "config": Entry(
         "cli.commands.config",
         "Create, find, show, edit and check configuration files.",
@@ -49,6 +54,11 @@ COMMANDS: Final[dict[str, Entry]] = {
     "credentials": Entry(
         "cli.commands.credentials",
         "Keep, check and remove the keys of model providers.",
+        Section.SET_UP,
+    ),
+    "keys": Entry(
+        "cli.commands.keys",
+        "List, check, export and import the keys of encrypted sessions.",
         Section.SET_UP,
     ),
     "login": Entry(
