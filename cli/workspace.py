@@ -7,10 +7,13 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
+
+import trio
 
 from cli.failures import BadUsage
 from cli.files import Unusable, decode, read_file
@@ -79,6 +82,25 @@ async def collect(prompt: str, here: Surroundings, *, files: tuple[Path, ...] = 
 
     Raises BadUsage for one of *files* that cannot be sent.
     """
+    # Reading may take a while, and the terminal must stay alive meanwhile.
+    look = partial(_read, prompt, here, files)
+    attached, instructions, branch, notices = await trio.to_thread.run_sync(look)
+    places = here.places
+    apart = (places.config, places.personal, places.runtime)
+    diff = await read_diff(here.root, notices, apart=apart)
+    workspace = Workspace(
+        root=str(here.root),
+        git_branch=branch,
+        git_diff=diff,
+        referenced_paths=tuple(file.path for file in attached),
+    )
+    attachments = Attachments(files=tuple(attached), instructions=tuple(instructions))
+    return Collected(workspace=workspace, attachments=attachments, notices=tuple(notices))
+
+
+def _read(
+    prompt: str, here: Surroundings, files: tuple[Path, ...]
+) -> tuple[list[ContextFile], list[Instruction], str | None, list[str]]:
     notices: list[str] = []
     attached = list(_attach(prompt, files, here, notices))
     if missed := unmatched(prompt, here.start):
@@ -86,15 +108,7 @@ async def collect(prompt: str, here: Surroundings, *, files: tuple[Path, ...] = 
         names = ", ".join(f"@{name}" for name in missed[:_MISSED])
         notices.append(f"no such file, left as it stands: {names}{more}")
     instructions = list(_instructions(here, notices))
-    diff = await read_diff(here.root, notices)
-    workspace = Workspace(
-        root=str(here.root),
-        git_branch=read_branch(here.root),
-        git_diff=diff,
-        referenced_paths=tuple(file.path for file in attached),
-    )
-    attachments = Attachments(files=tuple(attached), instructions=tuple(instructions))
-    return Collected(workspace=workspace, attachments=attachments, notices=tuple(notices))
+    return attached, instructions, read_branch(here.root), notices
 
 
 def _attach(
@@ -128,7 +142,7 @@ def _file(path: Path, here: Surroundings) -> ContextFile:
 
 def _instructions(here: Surroundings, notices: list[str]) -> Iterator[Instruction]:
     home = here.places.personal.parent
-    for folder, path in ((here.root, here.root / "AGENTS.md"), (home, home / ".agents/AGENTS.md")):
+    for folder, path in (*_of_the_project(here), (home, home / ".agents/AGENTS.md")):
         if not path.is_file():
             continue
         try:
@@ -140,6 +154,16 @@ def _instructions(here: Surroundings, notices: list[str]) -> Iterator[Instructio
             notices.append(f"instructions left out: {path} (it leads to {real})")
             continue
         yield Instruction(source=relative(path, here.root), content=content)
+
+
+def _of_the_project(here: Surroundings) -> Iterator[tuple[Path, Path]]:
+    """Yield the places of instructions from the root down to where smista was started."""
+    between = here.start.relative_to(here.root).parts if here.start != here.root else ()
+    folder = here.root
+    yield here.root, folder / "AGENTS.md"
+    for part in between:
+        folder /= part
+        yield here.root, folder / "AGENTS.md"
 
 
 def read_text(path: Path, here: Surroundings) -> tuple[str, Path]:

@@ -107,3 +107,103 @@ def test_risky_keys_are_seen_in_any_spelling(text):
 def test_harmless_keys_are_not_risky():
     text = '[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n[branch "main"]\n\tmerge = y\n'
     assert list(risky_keys(text)) == []
+
+
+async def test_files_that_git_does_not_know_are_in_the_diff_as_new(repo):
+    (repo / "new.txt").write_text("first\nlast")
+    (repo / "empty").write_text("")
+    (repo / 'odd \u00fc"name').write_text("x\n")
+    (repo / "binary").write_bytes(b"a\0b")
+    (repo / "latin").write_bytes(b"\xe9")
+    (repo / ".gitignore").write_text("ignored\n")
+    (repo / "ignored").write_text("canary\n")
+    (repo / "link").symlink_to("/etc/hostname")
+    (repo / ".smista").mkdir()
+    (repo / ".smista/secrets").write_text("canary\n")
+    (repo / "inner").mkdir()
+    git(repo / "inner", "init", "-q")
+    notices = []
+    diff = await read_diff(repo, notices)
+    assert (
+        "diff --git a/new.txt b/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new.txt\n"
+        "@@ -0,0 +1,2 @@\n+first\n+last\n\\ No newline at end of file\n"
+    ) in diff
+    assert "diff --git a/empty b/empty\nnew file mode 100644\ndiff --git" in diff
+    assert r'+++ "b/odd \303\274\"name"' in diff
+    for absent in ("canary", "binary", "latin", "link", "inner", "secrets"):
+        assert absent not in diff.replace("+ignored", "")
+    assert notices == []
+
+
+async def test_new_files_read_like_those_that_git_knows(repo):
+    names = ["n", "a b", "\u00fc", 'q"q', "t\tt", "x\\x"]
+    for name in names:
+        (repo / name).write_text("1\n2\n")
+    ours = await read_diff(repo, [])
+    git(repo, "add", "-N", ".")
+    theirs = await read_diff(repo, [])
+
+    def without_index(diff):
+        return sorted(line for line in diff.split("\n") if not line.startswith("index "))
+
+    # git marks the end of a name with a blank in it by a tab; both are understood.
+    assert without_index(ours) == [line.rstrip("\t") for line in without_index(theirs)]
+
+
+async def test_large_and_many_new_files_are_left_out_and_that_is_said(repo):
+    (repo / "large").write_text("x" * 100_000)
+    for number in range(210):
+        (repo / f"n{number:03}").write_text("x\n")
+    notices = []
+    diff = await read_diff(repo, notices)
+    assert "a/large" not in diff
+    assert "a/n100" in diff
+    assert notices == ["git diff: 12 new files left out, for they are large or many"]
+
+
+async def test_a_diff_without_measure_is_left_out_whole(repo):
+    (repo / "a.txt").write_text("x\n" * 1_000_000)
+    notices = []
+    assert await read_diff(repo, notices) is None
+    assert notices == ["git diff left out: it is larger than 1048576 bytes"]
+
+
+async def test_of_a_repository_around_the_project_only_the_project_is_told(repo):
+    project = repo / "part"
+    project.mkdir()
+    (project / "mine.txt").write_text("x\n")
+    (repo / "other.txt").write_text("y\n")
+    diff = await read_diff(project, [])
+    assert read_branch(project) == "feature/x"
+    assert "+++ b/mine.txt\n" in diff
+    assert "other" not in diff
+    assert "a.txt" not in diff
+
+
+async def test_a_second_work_tree_has_a_branch_and_a_diff_of_its_own(repo, tmp_path):
+    git(repo, "worktree", "add", "-q", "-b", "second", "../tree")
+    tree = tmp_path / "tree"
+    (tree / "a.txt").write_text("three\n")
+    assert read_branch(tree) == "second"
+    assert "-one\n+three\n" in await read_diff(tree, [])
+    git(repo, "config", "core.fsmonitor", "x")
+    notices = []
+    assert await read_diff(tree, notices) is None
+    assert "core.fsmonitor" in notices[0]
+
+
+async def test_what_is_apart_is_not_looked_at(repo):
+    (repo / "home").mkdir()
+    (repo / "home/key").write_text("canary\n")
+    assert "canary" in await read_diff(repo, [])
+    assert "canary" not in await read_diff(repo, [], apart=(repo / "home", repo.parent))
+
+
+async def test_in_a_hook_the_variables_of_git_confuse_nobody(repo, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    git(elsewhere, "init", "-q")
+    for name, value in (("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", "index")):
+        monkeypatch.setenv(name, str(elsewhere / value))
+    assert "-one\n+two\n" in await read_diff(repo, [])
+    assert read_branch(repo) == "feature/x"

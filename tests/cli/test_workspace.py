@@ -1,6 +1,7 @@
 """What a prompt refers to goes along; what does not fit is said."""
 
 import os
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -127,3 +128,15 @@ async def test_instructions_that_lead_elsewhere_stay(here, tmp_path):
 async def test_a_fifo_in_place_of_instructions_holds_nobody(here):
     os.mkfifo(here.root / "AGENTS.md")
     assert (await collect("hi", here)).attachments.instructions == ()
+
+
+async def test_instructions_go_along_from_the_root_down_to_where_smista_was_started(here):
+    deep = here.root / "a" / "b"
+    deep.mkdir(parents=True)
+    (here.root / "AGENTS.md").write_text("root")
+    (deep / "AGENTS.md").write_text("deep")
+    (here.root / "a" / "other").mkdir()
+    (here.root / "a" / "other" / "AGENTS.md").write_text("beside")
+    collected = await collect("hello", replace(here, start=deep))
+    told = [(each.source, each.content) for each in collected.attachments.instructions]
+    assert told == [("AGENTS.md", "root"), ("a/b/AGENTS.md", "deep")]
