@@ -1,14 +1,18 @@
-"""Prompts of earlier sessions, kept in a file of the global directory, one JSON text a line.
+"""Prompts of earlier sessions, kept in a file of the global directory, one JSON value a line.
 
-Prompts of encrypted sessions are never written here. One that begins with a blank is not either.
+A prompt of an encrypted session is sealed with that session's key, and goes when the key goes.
+One that begins with a blank is not kept.
 """
 
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
+from cli.sealed_files import sealer_of
+from cli.session_folder import Clear, Sealer
 from cli.surroundings import Surroundings
 from smista.local.paths import (
     open_private,
@@ -22,7 +26,7 @@ _MOST: Final = 1_000
 _LONGEST: Final = 64 * 1024
 """Bytes of a prompt that is worth keeping."""
 
-_TOO_LARGE: Final = 2 * 1024 * 1024
+_TOO_LARGE: Final = 4 * 1024 * 1024
 
 
 def history_path(here: Surroundings) -> Path:
@@ -31,37 +35,48 @@ def history_path(here: Surroundings) -> Path:
 
 def load_history(here: Surroundings) -> list[str]:
     """Return earlier prompts, oldest first. Blocks. Raises NotOurs, OSError."""
-    content = read_private(history_path(here))
-    if content is None:
-        return []
-    prompts = list(_prompts(content))[-_MOST:]
+    content = read_private(history_path(here)) or b""
+    lines = content.split(b"\n")[-_MOST - 1 :]
     if len(content) > _TOO_LARGE:
-        write_private(history_path(here), b"".join(map(_line, prompts)))
-    return prompts
+        write_private(history_path(here), b"\n".join(lines))
+    return list(_prompts(lines, here))
 
 
-def keep(here: Surroundings, prompt: str) -> None:
+def keep(here: Surroundings, prompt: str, *, session_id: str, sealed: bool) -> None:
     """Append *prompt* to the file. Blocks. Raises NotOurs, OSError."""
-    line = _line(prompt)
-    if prompt[:1].isspace() or len(line) > _LONGEST:
+    if prompt[:1].isspace() or len(prompt) > _LONGEST:
         return
+    kept = sealer_of(here, session_id).seal(prompt) if sealed else None
+    if sealed and kept is None:
+        return
+    line: object = {"session": session_id, "sealed": kept} if sealed else prompt
     private_directory(here.places.config)
     handle = open_private(history_path(here), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
-        write_all(handle, line)
+        write_all(handle, json.dumps(line).encode() + b"\n")
     finally:
         os.close(handle)
 
 
-def _line(prompt: str) -> bytes:
-    return json.dumps(prompt).encode() + b"\n"
-
-
-def _prompts(content: bytes) -> Iterator[str]:
-    for line in content.split(b"\n"):
+def _prompts(lines: list[bytes], here: Surroundings) -> Iterator[str]:
+    known: dict[str, Sealer] = {}
+    for line in lines:
         try:
-            prompt: object = json.loads(line)
+            kept: object = json.loads(line)
         except ValueError:
             continue  # the end of a line that was not written whole
-        if isinstance(prompt, str):
+        prompt = kept if isinstance(kept, str) else _opened(kept, known, partial(sealer_of, here))
+        if prompt is not None:
             yield prompt
+
+
+def _opened(kept: object, known: dict[str, Sealer], find: "partial[Sealer]") -> str | None:
+    match cast("Any", kept):
+        case {"session": str(session_id), "sealed": str(sealed)}:
+            if session_id not in known:
+                known[session_id] = find(session_id)
+            sealer = known[session_id]
+            # The session was deleted, and its key with it.
+            return None if isinstance(sealer, Clear) else sealer.unseal(sealed)
+        case _:
+            return None

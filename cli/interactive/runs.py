@@ -10,6 +10,7 @@ import trio
 
 from cli.approvals import Answer
 from cli.connection import secret_names
+from cli.copies import Copies
 from cli.interactive import history
 from cli.interactive.gauge import Gauge
 from cli.interactive.host import PromptHost, rows_of
@@ -17,6 +18,8 @@ from cli.interactive.line import RouterLine
 from cli.interactive.screen import Asked, Entered, Screen
 from cli.interactive.telling import Telling
 from cli.questions import size_words
+from cli.sealed_files import sealer_of
+from cli.sessions import Opened, begin_session
 from cli.surroundings import Surroundings
 from cli.visible import visible_line
 from cli.workspace import Collected, collect, referenced, relative
@@ -45,10 +48,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Conversation:
-    """The parts of a talk. *session_id* None: the next prompt makes a session.
-
-    *sealed*: the session is encrypted, so nothing of it is kept in clear.
-    """
+    """The parts of a talk. *session* None: the next prompt makes one."""
 
     here: Surroundings
     screen: Screen
@@ -56,8 +56,7 @@ class Conversation:
     gauge: Gauge
     telling: Telling
     setting: Setting
-    session_id: str | None = None
-    sealed: bool = False
+    session: Opened | None = None
     host: PromptHost | None = None
     policy: ConfigFile | None = None
     noticed: frozenset[str] = frozenset()
@@ -91,11 +90,12 @@ class Conversation:
         self.gauge.set_mode(f"model {self.setting.model}" if self.setting.model else "")
 
     def forget_session(self) -> None:
-        self.session_id, self.sealed, self.host = None, False, None
+        self.session, self.host = None, None
 
-    async def host_for(self, config: ConfigFile, session_id: str) -> PromptHost:
+    async def host_for(self, config: ConfigFile, session: Opened) -> PromptHost:
         """Return the host of this session; it remembers what the person granted in it."""
         if self.host is None:
+            privacy = guard(config.policy(), str(self.here.root))
             self.host = PromptHost(
                 self.here,
                 config.tools,
@@ -104,10 +104,11 @@ class Conversation:
                 self.gauge,
                 yes=config.local_preferences.auto_apply,
                 hidden=secret_names(config),
-                guard=guard(config.policy(), str(self.here.root)),
-                copies=None,
+                guard=privacy,
+                copies=Copies(self.here, privacy),
             )
-            await self.host.begin(session_id)
+            sealer = await trio.to_thread.run_sync(sealer_of, self.here, session.id)
+            await self.host.begin(session.id, sealer=sealer)
         return self.host
 
 
@@ -133,21 +134,23 @@ class Runs:
         config = await talk.config()
         request = await self.request(said, config)
         client = await talk.client()
-        session_id = await self._open_session(client, said)
-        host = await talk.host_for(config, session_id)
+        session = await self._session(client, config, said)
+        host = await talk.host_for(config, session)
         host.carries({file.path: len(file.content.encode()) for file in request.attachments.files})
-        await self._keep(said)
+        await self._keep(said, session)
         talk.setting.skills.clear()
-        go = partial(drive, client, session_id, request, host, steering=self._steering)
+        drive_on = partial(drive, steering=self._steering, seal=session.sealer)
+        go = partial(drive_on, client, session.id, request, host)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._foresee, client, session_id, request)
+            nursery.start_soon(self._foresee, client, session.id, request)
             await self._see_through(go, host)
             nursery.cancel_scope.cancel(reason="the run is over")
 
-    async def go_on(self, client: Client, session_id: str, pause: TurnEnd) -> None:
-        """Answer the *pause* that the run of a session waits in, and see the run through."""
-        host = await self._here.host_for(await self._here.config(), session_id)
-        go = partial(resume, client, session_id, pause, host, steering=self._steering)
+    async def go_on(self, client: Client, session: Opened, pause: TurnEnd) -> None:
+        """Answer the *pause* that the run of *session* waits in, and see the run through."""
+        host = await self._here.host_for(await self._here.config(), session)
+        resume_on = partial(resume, steering=self._steering, seal=session.sealer)
+        go = partial(resume_on, client, session.id, pause, host)
         await self._see_through(go, host)
 
     async def inject(self, text: str) -> bool:
@@ -167,7 +170,8 @@ class Runs:
     async def request(self, said: Entered, config: ConfigFile) -> ExecuteRequest:
         """Collect what goes along with *said*; what was not typed here is asked about first."""
         talk = self._here
-        collected = await self._collected(said)
+        privacy = guard(config.policy(), str(talk.here.root))
+        collected = await Copies(talk.here, privacy).mark(await self._collected(said))
         for notice in collected.notices:
             talk.say(visible_line(notice))
         _list_attached(talk, collected)
@@ -204,19 +208,20 @@ class Runs:
             )
         )
 
-    async def _open_session(self, client: Client, said: Entered) -> str:
-        """Return the id of the session; the first prompt makes one and gives it its title."""
+    async def _session(self, client: Client, config: ConfigFile, said: Entered) -> Opened:
+        """Return the session; the first prompt makes one and gives it its title."""
         talk = self._here
-        if talk.session_id is None:
+        if talk.session is None:
             title = said.text.strip().split("\n", 1)[0][:MAX_TITLE]
-            made = await client.create_session(title, scope=str(talk.here.root))
-            talk.session_id, talk.sealed = made.id, made.key_id is not None
-        return talk.session_id
+            talk.session = await begin_session(client, talk.here, config, title)
+        return talk.session
 
-    async def _keep(self, said: Entered) -> None:
-        if not self._here.sealed:
-            work = partial(history.keep, self._here.here, said.text)
-            await trio.to_thread.run_sync(work)
+    async def _keep(self, said: Entered, session: Opened) -> None:
+        sealed = session.sealer is not None
+        keep = partial(
+            history.keep, self._here.here, said.text, session_id=session.id, sealed=sealed
+        )
+        await trio.to_thread.run_sync(keep)
 
     async def _foresee(self, client: Client, session_id: str, request: ExecuteRequest) -> None:
         try:

@@ -1,7 +1,7 @@
 """What the slash commands do. Each is one method; faults pass through to whoever called."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from cli.failures import CommandError
 from cli.git import read_diff
@@ -19,12 +19,13 @@ from cli.interactive.runs import Conversation, Runs
 from cli.interactive.screen import Entered
 from cli.interactive.words import Slash, help_text
 from cli.render import timeline, usage_words
-from cli.sessions import check_session_id
+from cli.sessions import Opened, check_session_id, opened
 from cli.visible import visible_line
 from smista.core.model_ref import ModelDescriptor, ModelRef
 from smista.sdk.answers import SessionDetail, StoredMessage, TraceEntry
 from smista.sdk.client import Client
 from smista.sdk.errors import SdkError
+from smista.sdk.opening import open_trace, usage_of
 from smista.sdk.run import pending_pause
 
 _PAGE: Final = 200
@@ -70,18 +71,18 @@ class Desk:
     async def _clear(self, _rest: str) -> None:
         """End the session: its usage and how to come back are what stays on the screen."""
         talk = self._talk
-        session_id = talk.session_id
+        session = talk.session
         talk.forget_session()
         talk.screen.clear()
-        if session_id is None:
+        if session is None:
             return
         try:
-            usage = await (await talk.client()).usage(session_id)
+            usage = await _usage(await talk.client(), session)
         except SdkError:
-            usage = {}  # usage is told when there is any to be had
-        if words := usage_words(usage.get("total", {})):
-            talk.say(words)
-        talk.say(f"/resume {visible_line(session_id)}")
+            pass  # usage is told when there is any to be had
+        else:
+            talk.say(usage_words(usage.get("total", {})) or "nothing used")
+        talk.say(f"/resume {visible_line(session.id)}")
 
     async def _diff(self, _rest: str) -> None:
         notices: list[str] = []
@@ -111,12 +112,12 @@ class Desk:
         self._show(providers_report((await client.providers()).providers))
 
     async def _usage(self, _rest: str) -> None:
-        client, session_id = await self._client_of_session()
-        self._show(usage_report(await client.usage(session_id)))
+        client, session = await self._client_of_session()
+        self._show(usage_report(await _usage(client, session)))
 
     async def _trace(self, _rest: str) -> None:
-        client, session_id = await self._client_of_session()
-        self._show(timeline(await _events(client, session_id)) or "no events yet")
+        client, session = await self._client_of_session()
+        self._show(timeline(await _events(client, session)) or "no events yet")
 
     async def _preview(self, prompt: str) -> None:
         if not prompt:
@@ -125,8 +126,8 @@ class Desk:
         config = await talk.config()
         request = await self._runs.request(Entered(text=prompt), config)
         client = await talk.client()
-        if talk.session_id is not None:
-            preview = await client.preview(talk.session_id, request)
+        if talk.session is not None:
+            preview = await client.preview(talk.session.id, request)
         else:
             # A preview needs a session; this one is gone again before anybody sees it.
             made = await client.create_session("preview")
@@ -178,18 +179,20 @@ class Desk:
             return
         check_session_id(session_id)
         detail = await client.session(session_id)
+        session = await opened(talk.here, detail)
         talk.forget_session()
-        talk.session_id, talk.sealed = detail.id, detail.key_id is not None
+        talk.session = session
         self._show_transcript(detail)
         pause = pending_pause(detail)
         if pause is not None:
             talk.say("its run was not over; it goes on from where it stood")
-            await self._runs.go_on(client, detail.id, pause)
+            await self._runs.go_on(client, session, pause)
 
     async def _choose_session(self, client: Client) -> str | None:
         talk = self._talk
         found = await client.sessions(scope=str(talk.here.root))
-        sessions = [each for each in found if not each.archived and each.id != talk.session_id]
+        current = None if talk.session is None else talk.session.id
+        sessions = [each for each in found if not each.archived and each.id != current]
         if not sessions:
             raise CommandError(f"there is no other session for {talk.here.root}")
         options = [visible_line(session_choice(each)) for each in sessions]
@@ -221,11 +224,11 @@ class Desk:
         self._talk.telling.end()
         self._talk.screen.put(self._talk.screen.pen.plain(text))
 
-    async def _client_of_session(self) -> tuple[Client, str]:
-        session_id = self._talk.session_id
-        if session_id is None:
+    async def _client_of_session(self) -> tuple[Client, Opened]:
+        session = self._talk.session
+        if session is None:
             raise CommandError("there is no session yet; a prompt begins one, /resume goes back")
-        return await self._talk.client(), session_id
+        return await self._talk.client(), session
 
 
 def _one_model(text: str, models: tuple[ModelDescriptor, ...]) -> ModelRef:
@@ -238,10 +241,19 @@ def _one_model(text: str, models: tuple[ModelDescriptor, ...]) -> ModelRef:
     raise CommandError(f"the router lists no model {text!r}; /model alone shows the list")
 
 
-async def _events(client: Client, session_id: str) -> list[TraceEntry]:
+async def _usage(client: Client, session: Opened) -> Mapping[str, Any]:
+    """Return the usage of *session*; a router cannot add up what is sealed."""
+    if session.sealer is None:
+        return await client.usage(session.id)
+    return usage_of(await _events(client, session))
+
+
+async def _events(client: Client, session: Opened) -> list[TraceEntry]:
     events: list[TraceEntry] = []
     while True:
-        page = await client.trace(session_id, offset=len(events), limit=_PAGE)
+        page = await client.trace(session.id, offset=len(events), limit=_PAGE)
+        if session.sealer is not None:
+            page = await open_trace(session.sealer, page)
         events += page
         if len(page) < _PAGE:
             return events

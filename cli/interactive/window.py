@@ -451,8 +451,8 @@ class Face:
     def _status_text(self) -> StyleAndTextTuples:
         parts = list(self._status)
         if self.running:
-            parts.append(f"{time.monotonic() - self._since:.0f} s")
-            parts.append("Esc stops · Enter adds")
+            # First, so that it is there in a narrow terminal as well.
+            parts = [f"{time.monotonic() - self._since:.0f} s", "Esc stops", *parts]
         line = " · ".join(parts) or "/help · @file · Ctrl-D leaves"
         return [("", cut(line, self._output.get_size().columns - 1))]
 

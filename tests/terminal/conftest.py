@@ -1,0 +1,58 @@
+"""One model and one router for all who do them no harm; each test has a project of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.house import House, Process, Router, inherited, running, smista
+from tests.terminal.script import POLICY, ROUTER, SCRIPT
+from tests.terminal.seat import Seat, seat
+
+
+class Home(House):
+    """The house with the router and the policy of these tests."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.router_file.write_text(ROUTER.format(port=self.port, model=self.model))
+        self.write_policy(POLICY)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    script = tmp_path_factory.mktemp("model") / "script.toml"
+    script.write_text(SCRIPT)
+    process = Process(smista("demo-model", "--script", str(script)), inherited())
+    try:
+        yield process.wait_line("answers at").split()[-1]
+    finally:
+        process.kill()
+
+
+@pytest.fixture(scope="session")
+def router(tmp_path_factory: pytest.TempPathFactory, model: str) -> Iterator[Router]:
+    with running(Home(folder=tmp_path_factory.mktemp("home"), model=model)) as router:
+        assert router.house.run("login").returncode == 0
+        yield router
+
+
+@pytest.fixture
+def home(router: Router) -> House:
+    """The shared home, its project as it was in the beginning."""
+    router.house.hello.write_text("Helo, world!\n")
+    (router.house.home / "history").unlink(missing_ok=True)
+    return router.house
+
+
+@pytest.fixture
+def at(home: House) -> Iterator[Seat]:
+    """A place at a terminal in that home."""
+    with seat(home) as place:
+        yield place
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, model: str) -> House:
+    """A home of the test's own, without a router."""
+    return Home(folder=tmp_path, model=model)
