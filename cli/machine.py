@@ -31,7 +31,8 @@ from cli.permissions import (
     offered,
 )
 from cli.questions import Question, question_beyond
-from cli.session_folder import Clear, Sealer, sweep
+from cli.sealed_files import sealer_of
+from cli.session_folder import Sealer, sweep
 from cli.surroundings import Surroundings
 from cli.tools import (
     PERMISSIONS,
@@ -125,9 +126,12 @@ class Machine:
     async def begin(self, session_id: str, *, sealer: Sealer | None = None) -> None:
         """Keep calls and before-images of *session_id* from here on.
 
-        *sealer* makes what is kept unreadable; without one it is kept in clear.
+        *sealer* makes what is kept unreadable; without one the session's own key does, if it
+        has one.
         """
-        keeping = Keeping.of(self._here, session_id, sealer or Clear())
+        if sealer is None:
+            sealer = await trio.to_thread.run_sync(sealer_of, self._here, session_id)
+        keeping = Keeping.of(self._here, session_id, sealer)
         self._in_view = await trio.to_thread.run_sync(keeping.was_restricted_in_view)
         self._keeping = keeping
         await trio.to_thread.run_sync(sweep, self._here.places, time.time())

@@ -76,6 +76,11 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Decide whether this project's .smista/config.toml counts in full.",
         Section.SET_UP,
     ),
+    "completion": Entry(
+        "cli.commands.completion",
+        "Print a script that completes commands, flags and @paths in SHELL.",
+        Section.SET_UP,
+    ),
     "start": Entry(
         "cli.commands.router",
         "Start the router; it goes on in the background.",

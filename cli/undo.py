@@ -11,6 +11,9 @@ from typing import Final
 
 from cli.change_store import ChangeStore, Kind, Record, digest
 from cli.files import Seen, Unusable, lines_of, replace_file, see
+from cli.sealed_files import sealer_of
+from cli.session_folder import kept_sessions, session_folder
+from cli.surroundings import Surroundings
 from smista.core.proposals import unified
 
 _COPIES: Final = 1000
@@ -46,6 +49,10 @@ class Undo:
     def __init__(self, store: ChangeStore, umask: int) -> None:
         self._store = store
         self._umask = umask
+
+    def has_any(self) -> bool:
+        """Return whether anything was ever changed here, as far as it can be read."""
+        return bool(self._store.records())
 
     def changes(self) -> tuple[Record, ...]:
         """Return the changes that are made now, the newest first."""
@@ -160,3 +167,25 @@ def _remove_empty(folders: tuple[Path, ...]) -> None:
     for folder in folders:
         with suppress(OSError):  # something else lives there by now
             folder.rmdir()
+
+
+def undo_of(here: Surroundings, session_id: str | None) -> Undo | None:
+    """Return what can be taken back of *session_id*, without one of this project's newest session.
+
+    None if nothing is kept of it. Raises ValueError if that is no session's id.
+    """
+    if session_id is not None:
+        found = _kept(here, session_id)
+        return found if found is not None and found.has_any() else None
+    for folder in kept_sessions(here.places):
+        found = _kept(here, folder.name, of_project=True)
+        if found is not None and found.has_any():
+            return found
+    return None
+
+
+def _kept(here: Surroundings, session_id: str, *, of_project: bool = False) -> Undo | None:
+    folder = session_folder(here, session_id, sealer_of(here, session_id))
+    if not folder.path.is_dir() or (of_project and not folder.is_of_project()):
+        return None
+    return Undo(ChangeStore(folder), here.umask)

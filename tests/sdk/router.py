@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import h11
 import trio
@@ -42,7 +43,8 @@ def completed(text: str = "hello") -> dict[str, Any]:
 
 
 def asks_tool(name: str, arguments: dict[str, Any], mode: str = "ask") -> dict[str, Any]:
-    request = {"call_id": "c1", "name": name, "arguments": arguments, "requires_approval": mode}
+    call_id = str(uuid4())
+    request = {"call_id": call_id, "name": name, "arguments": arguments, "requires_approval": mode}
     return turn("awaiting_tool", {"tool_requests": [request], "trace_id": "trace:1"}, "break")
 
 
