@@ -213,7 +213,10 @@ class SessionActor:
         said.done.set()
 
     def _wrong(self, said: Envelope | House) -> SmistaError | None:
-        return wrong_answer(self.state, said.message) if isinstance(said, Envelope) else None
+        # While a turn is served its state is not the one a message will meet.
+        if not isinstance(said, Envelope) or self._lock is not Lock.FREE:
+            return None
+        return wrong_answer(self.state, said.message)
 
     def _seen_before(self, said: Envelope) -> bool:
         """Attach a message that is being served now, or tell a keyed one its outcome again."""

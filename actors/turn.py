@@ -22,6 +22,7 @@ from actors.opening import Opening, take_message
 from actors.own_calls import run_own_call
 from actors.parts import Parts
 from actors.slots import slot
+from smista.core.answers import GONE
 from smista.core.decision import Decision, Refusal
 from smista.core.errors import (
     InvalidRequest,
@@ -180,6 +181,8 @@ class Turn:
         own = own_sealed(self._draft.state)
         if own:
             return await self._await_opening(own)
+        if self._draft.state.input is None:
+            raise InvalidRequest(GONE)
         await self._run_approved()
         while True:
             asked = await self._ask()

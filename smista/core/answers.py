@@ -1,6 +1,7 @@
 """Does a continuation answer the pause it meets? Checked before anything is taken or changed."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from smista.core.envelopes import wrong_envelopes
 from smista.core.errors import InvalidRequest, SmistaError
@@ -12,11 +13,13 @@ from smista.core.messages import (
     SealedRows,
     ToolResults,
 )
-from smista.core.opening import is_open, opened
+from smista.core.opening import can_go_on, opened
 from smista.core.phase import AwaitingApproval, AwaitingDecrypt, AwaitingTool
 from smista.core.records import SessionState
 from smista.core.secret import Envelope
 from smista.core.unsealed import listed
+
+GONE: Final = "what the run was started with is gone; send a new execute"
 
 
 def wrong_answer(state: SessionState, message: Message) -> SmistaError | None:
@@ -69,9 +72,9 @@ def _wrongly_sealed(state: SessionState, message: Message) -> SmistaError | None
             return wrong
     if isinstance(message, SealedRows) or (given is None and not isinstance(message, Inject)):
         return None
-    if is_open(state):
+    if can_go_on(state, given or {}):
         return None
-    return InvalidRequest("what the run was started with is gone; send a new execute")
+    return InvalidRequest(GONE)
 
 
 def envelopes_of(message: Message) -> Mapping[str, Envelope] | None:

@@ -187,7 +187,7 @@ def _opened_as(known: SecretContent | None, row: SecretContent | None) -> Secret
 
 
 def _envelope(content: SecretContent | None) -> Envelope:
-    if isinstance(content, Sealed):
+    if isinstance(content, Sealed | Opened):
         return content.envelope
     raise TypeError("a row was completed without its envelope")
 
@@ -275,7 +275,7 @@ def _open_answer(message: Message, text: str, calls: dict[str, ToolCallRecord]) 
         said = _object(text)
         text, listed = str(said["content"]), said.get("paths")
         paths = None if listed is None else tuple(str(path) for path in listed)
-        restricted = restricted or said.get("restricted") is not False
+        restricted = restricted or bool(said.get("restricted"))
     if call is not None and message.sealed is not None:
         body = Opened(text, message.sealed)
         calls[message.uuid] = replace(
@@ -387,8 +387,8 @@ def _pending_again(state: SessionState, run: RunState) -> SessionState:
     return replace(state, calls=calls, messages=messages)
 
 
-def is_open(state: SessionState) -> bool:
-    """Say if the run can be gone on with: what it was started with is there, or can be opened."""
-    return not (state.input is None and state.sealed_input is None) or (
-        state.run.unsealed.input is not None
-    )
+def can_go_on(state: SessionState, given: Mapping[str, Envelope]) -> bool:
+    """Say if what the run was started with is there, or can be opened once *given* has come."""
+    waiting = state.run.unsealed.input
+    comes = waiting is not None and f"run_input:{waiting.run_id}" in given
+    return comes or state.input is not None or state.sealed_input is not None

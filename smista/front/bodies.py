@@ -30,6 +30,8 @@ from smista.front.asked import Asked
 
 T = TypeVar("T")
 
+# How a fingerprint is made is its client's business: the router compares it and nothing else.
+KeyId = Annotated[str, StringConstraints(pattern=r"^kf_[A-Za-z0-9_-]{1,64}$")]
 Title = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 _DOMAIN: Final[dict[str, type[RequestError]]] = {
@@ -58,7 +60,7 @@ class CreateSession(Frozen):
 
     title: Title
     scope: str | None = None
-    key_id: Annotated[str, StringConstraints(min_length=1)] | None = None
+    key_id: KeyId | None = None
 
 
 class UpdateSession(Frozen):

@@ -37,10 +37,13 @@ def trace_view(session_id: str, events: Iterable[TraceEvent]) -> dict[str, Any]:
 
 def _trace_event(event: TraceEvent) -> dict[str, Any]:
     if isinstance(event.payload, Envelope):
+        # Its id is part of what it was sealed with, so who opens it has to know it.
         payload: dict[str, Any] = {"encrypted": event.payload.model_dump()}
+        own = {"id": event.id}
     else:
-        payload = {"plaintext": {"type": event.event_type.value, **event.payload}}
+        payload, own = {"plaintext": {"type": event.event_type.value, **event.payload}}, {}
     return {
+        **own,
         "event_type": event.event_type.value,
         "task_type": event.task_type.value,
         "provider": event.provider,
