@@ -26,6 +26,7 @@ from smista.front.auth import Auth, Identity, utc_now
 from smista.front.endpoints import Accounts, ModelEndpoints, SessionEndpoints
 from smista.front.faults import log_fault
 from smista.front.gate import Gate, wrong_method
+from smista.front.memory import MemoryEndpoints
 from smista.front.rates import AddressRates
 from smista.front.replies import Reply, error_reply
 from smista.front.settings import FrontSettings
@@ -35,6 +36,7 @@ from smista.ports.sessions import Sessions
 
 _API: Final = "/api/v1"
 _SESSION: Final = "/sessions/<session_id>"
+_FACT: Final = "/memory/<fact_id>"
 
 Public = Callable[[Asked], Awaitable[Reply]]
 Private = Callable[[Asked, Identity], Awaitable[Reply]]
@@ -55,6 +57,7 @@ def create_app(
     app = Front(Gate(turns, rates, settings), auth, settings)
     _add_accounts(app, Accounts(auth))
     _add_sessions(app, SessionEndpoints(sessions))
+    _add_memory(app, MemoryEndpoints(sessions))
     _add_models(app, ModelEndpoints(sessions))
     return app
 
@@ -76,6 +79,12 @@ def _add_sessions(app: "Front", sessions: SessionEndpoints) -> None:
     app.add_private("GET", f"{_SESSION}/traces", sessions.traces)
     app.add_private("GET", f"{_SESSION}/usage", sessions.usage)
     app.add_private("GET", "/usage", sessions.spending)
+
+
+def _add_memory(app: "Front", memory: MemoryEndpoints) -> None:
+    app.add_private("GET", "/memory", memory.list)
+    app.add_private("GET", _FACT, memory.fetch)
+    app.add_private("DELETE", _FACT, memory.delete)
 
 
 def _add_models(app: "Front", models: ModelEndpoints) -> None:
@@ -134,13 +143,14 @@ class Front(QuartTrio):
     def _add(self, method: str, path: str, answer: Public) -> None:
         rule = _API + path
 
-        async def view(session_id: str | None = None) -> Response:
+        async def view(session_id: str | None = None, fact_id: str | None = None) -> Response:
             asked = Asked(
                 headers=header_map(request.scope["headers"]),
                 query=query_map(request.scope["query_string"]),
                 read=_read_body,
                 template=rule,
                 session_id=session_id,
+                fact_id=fact_id,
             )
             return _response(await self._answer(answer, asked))
 

@@ -26,6 +26,7 @@ class Asked:
     read: Callable[[], Awaitable[bytes]] = field(repr=False)
     template: str
     session_id: str | None = None
+    fact_id: str | None = None
 
     @property
     def wants_stream(self) -> bool:

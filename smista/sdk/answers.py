@@ -73,6 +73,18 @@ class TraceEntry(Frozen):
     id: str | None = None
 
 
+class RememberedFact(Frozen):
+    """*content* holds `plaintext`, or `encrypted` with an envelope."""
+
+    id: str
+    scope: str
+    content: dict[str, Any]
+    restricted: bool = False
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+
+
 class Models(Frozen):
     models: tuple[ModelDescriptor, ...] = ()
     unavailable: tuple[Unavailable, ...] = ()

@@ -24,6 +24,7 @@ from smista.sdk.answers import (
     Identity,
     Models,
     Providers,
+    RememberedFact,
     RouterStatus,
     SessionDetail,
     SessionSummary,
@@ -234,6 +235,19 @@ class Client:
     async def usage(self, session_id: str) -> dict[str, Any]:
         return await self._call("GET", f"{_session(session_id)}/usage")
 
+    async def facts(self, *, session_id: str | None = None) -> tuple[RememberedFact, ...]:
+        """Return what is remembered for you, and for that session too; newest first."""
+        answer = await self._call("GET", "/memory", query=_present({"session_id": session_id}))
+        return tuple(_read(RememberedFact, entry) for entry in _member(answer, "facts"))
+
+    async def fact(self, fact_id: str, *, session_id: str | None = None) -> RememberedFact:
+        answer = await self._call("GET", _fact(fact_id), query=_present({"session_id": session_id}))
+        return _read(RememberedFact, _member(answer, "fact"))
+
+    async def forget_fact(self, fact_id: str, *, session_id: str | None = None) -> None:
+        """Delete a fact for good."""
+        await self._call("DELETE", _fact(fact_id), query=_present({"session_id": session_id}))
+
     async def providers(self) -> Providers:
         return _read(Providers, await self._call("GET", "/llm/providers"))
 
@@ -365,6 +379,10 @@ async def open_client(
 def _session(session_id: str) -> str:
     # An id comes from a command line or a router: it must not reach another path.
     return f"/sessions/{quote(session_id, safe='')}"
+
+
+def _fact(fact_id: str) -> str:
+    return f"/memory/{quote(fact_id, safe='')}"
 
 
 def _new_key() -> str:

@@ -24,7 +24,15 @@ from smista.core.model_ref import (
     Unavailable,
 )
 from smista.core.prompt import Prompt
-from smista.core.records import AuthToken, EventType, Session, TraceEvent, User
+from smista.core.records import (
+    AuthToken,
+    EventType,
+    MemoryRecord,
+    MemoryScope,
+    Session,
+    TraceEvent,
+    User,
+)
 from smista.core.request import ExecuteRequest
 from smista.core.usage import UsageQuery
 from smista.front.app import create_app
@@ -151,6 +159,7 @@ class FakeSessions:
         self.left = trio.Event()
         self.costs: tuple[CostSum, ...] = ()
         self.sums: tuple[UsageSum, ...] = ()
+        self.remembered: tuple[MemoryRecord, ...] = ()
         self.events: tuple[TraceEvent, ...] = (ROUTED,)
         self.catalog = Catalog((MODEL,), (Unavailable(provider="gemini", reason="timeout"),))
 
@@ -230,6 +239,19 @@ class FakeSessions:
         await self._enter(user_id)
         self.seen.append((query,))
         return self.sums
+
+    async def facts(
+        self, user_id: str, *, session_id: str | None = None
+    ) -> tuple[MemoryRecord, ...]:
+        await self._enter(user_id, session_id)
+        if user_id != self.owner:
+            return ()
+        return tuple(f for f in self.remembered if session_id or f.scope is MemoryScope.USER)
+
+    async def forget(self, user_id: str, fact_id: str, *, session_id: str | None = None) -> bool:
+        found = [f for f in await self.facts(user_id, session_id=session_id) if f.id == fact_id]
+        self.remembered = tuple(f for f in self.remembered if f not in found)
+        return bool(found)
 
     def providers(self) -> tuple[ProviderDescriptor, ...]:
         return (ProviderDescriptor(id="ollama", display_name="Ollama", local=True),)

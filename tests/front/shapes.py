@@ -32,6 +32,9 @@ PRIVATE = [
     ("GET", "/api/v1/sessions"),
     ("POST", "/api/v1/sessions"),
     ("GET", "/api/v1/usage"),
+    ("GET", "/api/v1/memory"),
+    ("GET", f"/api/v1/memory/{MINE}"),
+    ("DELETE", f"/api/v1/memory/{MINE}"),
     ("GET", "/api/v1/llm/providers"),
     ("GET", "/api/v1/llm/models"),
 ]
