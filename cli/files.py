@@ -172,7 +172,8 @@ def _put(seen: Seen, after: bytes, mode: int | None, folder: int, umask: int) ->
         if seen.file is not None:
             _keep_owner(handle, name, folder)
         kept = seen.mode if mode is None else mode
-        os.fchmod(handle, 0o666 & ~umask if kept is None else kept)
+        # New content never runs as somebody else: any other write takes these bits away as well.
+        os.fchmod(handle, 0o666 & ~umask if kept is None else kept & ~(stat.S_ISUID | stat.S_ISGID))
         write_all(handle, after)
         os.fsync(handle)
         if seen.file is None:

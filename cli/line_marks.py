@@ -8,7 +8,7 @@ from typing import Final
 
 LEAST: Final = 12
 """Characters of a line that is compared; shorter ones stand in too many files."""
-_STARTS: Final = 8
+_STARTS: Final = 16
 """Places in a line at which what was copied may begin."""
 _AROUND: Final = " \t\r\n\x0c\x0b\"'`,;"
 """What may stand around a line without making it another one."""
