@@ -1,6 +1,6 @@
 """The order of words on the command line, before click reads them. Pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final
@@ -12,11 +12,20 @@ YES_TO: Final = "--yes-to"
 _YES: Final = "--yes"
 _GLOBAL_FLAGS: Final = frozenset({"--enforce-keyring"})
 _GLOBAL_VALUES: Final = frozenset({"-L", "--log-file", "-l", "--log-filter"})
+_KEY_WORDS: Final = ("set", "add", "check", "get", "remove", "delete", "rm", "new", "generate")
+_SUBCOMMANDS: Final[Mapping[str, Collection[str]]] = {
+    "config": ("init", "path", "show", "edit", "check"),
+    "credentials": _KEY_WORDS,
+    "apikey": _KEY_WORDS,
+    "keys": ("list", "verify", "export", "import"),
+    "trust": ("show", "revoke"),
+    "completion": ("bash", "zsh", "fish"),
+}
 _OF_THE_GROUP: Final = frozenset({"--help", "-h", "--version", "-V"})
 
 
 class NoSuchCommand(Exception):
-    """A lone word that looks like a mistyped command."""
+    """A first word that looks like a mistyped command."""
 
     def __init__(self, word: str, meant: str) -> None:
         super().__init__(
@@ -28,16 +37,29 @@ class NoSuchCommand(Exception):
 def arrange(argv: Sequence[str], commands: Collection[str]) -> list[str]:
     """Return *argv* with the global flags first and a bare prompt under its command.
 
-    Raises NoSuchCommand for a single word that is close to a command's name.
+    Raises NoSuchCommand for a first word that is close to a command's name, if it stands alone or
+    before what only a command would have behind it.
     """
     ours, rest = _split(argv)
     if rest and (rest[0] in commands or rest[0] in _OF_THE_GROUP):
         return [*ours, *rest]
-    if len(rest) == 1 and not rest[0].startswith("-"):
-        meant = get_close_matches(rest[0].lower(), commands, n=1, cutoff=0.75)
-        if meant:
-            raise NoSuchCommand(rest[0], meant[0])
+    meant = _meant(rest, commands)
+    if meant is not None:
+        raise NoSuchCommand(rest[0], meant)
     return [*ours, PROMPT, *rest]
+
+
+def _meant(words: Sequence[str], commands: Collection[str]) -> str | None:
+    """Return the command that the first of *words* was to be, if it looks like a mistake."""
+    if not words or words[0].startswith("-"):
+        return None
+    near = get_close_matches(words[0].lower(), commands, n=1, cutoff=0.75)
+    if not near:
+        return None
+    # Of a prompt, hardly anybody types the second word like a flag or a subcommand.
+    second = words[1] if len(words) > 1 else None
+    alone = second is None or second.startswith("-") or second in _SUBCOMMANDS.get(near[0], ())
+    return near[0] if alone else None
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:

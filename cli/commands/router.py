@@ -28,7 +28,8 @@ from smista.local.daemon_ctl import start as start_daemon
 from smista.local.daemon_ctl import stop as stop_daemon
 
 if TYPE_CHECKING:
-    from smista.local.config_files import RouterConnection
+    from smista.local.config_files import ConfigFile
+    from smista.local.config_model import Preferences
     from smista.local.router_file import LoadedRouter
     from smista.sdk.client import Client
 
@@ -87,36 +88,41 @@ async def status(here: Surroundings, url: str | None) -> int:
     from smista.local.config_files import RouterConnection
     from smista.sdk.client import open_client
 
-    connection = RouterConnection(url=url)
-    if url is None:
-        connection = _connection(here)
+    merged = await _merged(here)
+    connection = merged.router if url is None else RouterConnection(url=url)
     asked = router_url(here, connection)
     async with open_client(client_config(asked, connection)) as client:
-        return await _say_status(here, client)
+        return await _say_status(here, client, merged.local_preferences)
 
 
-async def _say_status(here: Surroundings, client: "Client") -> int:
+async def _say_status(here: Surroundings, client: "Client", preferences: "Preferences") -> int:
     from cli.connection import status_of
 
     told, doubt = await status_of(here, client)
     echo(f"router: {visible_line(told.status)}")
     echo(f"version: {visible_line(told.version)}")
     echo(f"url: {visible_line(client.url)}")
-    echo("encryption: none yet; sessions are stored in clear")
+    if preferences.encrypt_sessions:
+        echo("encryption: new sessions are encrypted; their keys are on this machine alone")
+    else:
+        echo("encryption: off (encrypt_sessions = false); new sessions are stored in clear")
     if doubt is None:
         return DONE
     echo(f"warning: {visible(doubt)}", err=True)
     return UNREACHABLE
 
 
-def _connection(here: Surroundings) -> "RouterConnection":
-    """Return how the router is reached; a broken file must not hide the router from its user."""
+async def _merged(here: Surroundings) -> "ConfigFile":
+    """Return the configuration; a broken file must not hide the router from its user."""
+    from cli.configuration import configured
     from smista.local.config_files import read_configuration
 
     read = read_configuration(here.root, here.places)
-    if read.findings:
-        echo(f"warning: {visible_line(str(read.findings[0]))}; see: smista config check", err=True)
-    return read.merged.router
+    if not read.findings:
+        return (await configured(here)).merged
+    first = visible_line(str(read.findings[0]).removeprefix("error: "))
+    echo(f"warning: {first}; see: smista config check", err=True)
+    return read.merged
 
 
 async def _serve(here: Surroundings, files: DaemonFiles, config_file: Path | None) -> None:

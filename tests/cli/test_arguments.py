@@ -45,7 +45,16 @@ def test_a_flag_without_its_value_is_left_to_the_parser():
     assert arrange(["start", "-L"], COMMANDS) == ["-L", "start"]
 
 
-@pytest.mark.parametrize(("typo", "meant"), [("statsu", "status"), ("Strat", "start")])
-def test_a_lone_mistyped_command_is_asked_about(typo, meant):
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["statsu"], "status"),
+        (["Strat"], "start"),
+        (["strat", "--foreground"], "start"),
+        (["confg", "check", "router"], "config"),
+        (["credentals", "set", "openai"], "credentials"),
+    ],
+)
+def test_a_mistyped_command_is_asked_about(typed, meant):
     with pytest.raises(NoSuchCommand, match=f"did you mean '{meant}'"):
-        arrange([typo], COMMANDS)
+        arrange(typed, [*COMMANDS, "config", "credentials"])

@@ -212,7 +212,37 @@ async def test_status_says_version_and_that_nothing_is_encrypted(home):
     done = await home.run("status")
     assert done.returncode == 0
     assert b"9.9.9" in done.stdout
-    assert b"encryption: none" in done.stdout
+    assert b"encryption: new sessions are encrypted" in done.stdout
+
+
+async def test_a_broken_configuration_hides_no_router(home):
+    home.write(POLICY.format(url=home.url) + "[unknown]\n")
+    done = await home.run("status")
+    assert done.returncode == 0
+    assert b"unknown" in done.stderr
+    assert b"smista config check" in done.stderr
+    assert (await home.run("stop")).returncode == 3
+    assert (await home.run("config", "check", "global")).returncode == 2
+    assert (await home.run("hello")).returncode == 2
+
+
+async def test_status_says_whose_router_answers(home, router):
+    router.secret = "somebody else's"
+    done = await home.run("status")
+    assert done.returncode == 3
+    assert b"9.9.9" in done.stdout
+    assert b"did not prove that it is your router" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["hello"], ["login"], ["apikey", "new"], ["trace"]])
+async def test_no_key_and_no_prompt_goes_to_somebody_elses_router(home, router, words):
+    router.secret = None
+    done = await home.run(*words, stdin=b"some content")
+    assert done.returncode == 3
+    assert b"smista start" in done.stderr
+    assert {asked.path for asked in router.asked} == {"/status"}
+    assert "canary" not in str(router.asked)
+    assert "content" not in str(router.asked[0].body)
 
 
 async def test_login_keeps_the_key_and_does_so_once(home, router):

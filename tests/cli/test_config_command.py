@@ -229,6 +229,22 @@ def test_trust_without_a_terminal_shows_what_it_is_about_and_wants_a_yes(user, m
     assert user.config().notices
 
 
+def test_trust_is_shown_and_revoked_without_a_question(user):
+    user.write(LOOSE)
+    code, out, _ = user.run("trust", "show")
+    assert code == 0
+    assert 'tools.permissions.shell = "allow"' in out
+    assert f"not decided yet: {user.file}" in out
+    user.run("trust", "--yes")
+    assert f"\ntrusted: {user.file}" in user.run("trust", "show")[1]
+    assert user.run("trust", "revoke") == (0, f"not trusted: {user.file}\n", "")
+    assert user.config().notices
+    assert f"not trusted: {user.file}" in user.run("trust", "show")[1]
+    assert user.run("trust", "show", "--yes")[0] == 2
+    user.write('[tools.permissions]\nshell = "deny"\n')
+    assert "counts as it is" in user.run("trust", "show")[1]
+
+
 def test_trust_is_not_given_to_a_broken_or_missing_file(user):
     assert user.run("trust", "--yes")[0] == 2
     user.write("[routing.default]\nmodel = 'openai/x'\n")
@@ -273,6 +289,26 @@ def test_a_key_among_the_words_is_warned_about(user):
 )
 def test_what_is_no_key_or_no_provider_is_refused(user, words):
     assert user.run("credentials", *words)[0] == 2
+
+
+def test_a_mistyped_provider_is_guessed(user):
+    assert "did you mean 'openai'?" in user.run("credentials", "check", "opnai")[2]
+
+
+@pytest.mark.parametrize("source", ["env", "helper"])
+def test_a_router_key_that_would_not_be_used_is_not_kept(user, source):
+    user.home.mkdir()
+    user.places.policy_file.write_text(f'[router]\nauth_source = "{source}"\n')
+    code, _, err = user.run("apikey", "set", "sk-canary")
+    assert code == 2
+    assert "smista apikey new" in err
+    assert not (user.project / ".smista").exists()
+
+
+def test_where_smista_home_is_set_the_keyring_cannot_be_enforced(user):
+    code, out, err = user.run("--enforce-keyring", "credentials", "check", "openai")
+    assert (code, out) == (2, "")
+    assert "SMISTA_HOME" in err
 
 
 def test_the_router_key_is_kept_like_the_others(user):
