@@ -34,6 +34,11 @@ class Pen:
             return self._drawn(_code(block.text, block.language), width)
         return self._drawn(_markdown(block.text), width)
 
+    def warm_up(self) -> None:
+        """Import what drawing needs, before the first answer has to wait for it. Blocks."""
+        self.block(Block(text="*a*\n\n- b"), 80)
+        self.block(Block(text="a = 1", language="python"), 80)
+
     def markdown(self, text: str, width: int) -> str:
         return self._drawn(_markdown(text), width)
 

@@ -40,7 +40,7 @@ class DrawnScreen:
         self._said: dict[int, Answer | int | None] = {}
         self._tickets = 0
         self._lock = threading.Lock()
-        self._backlog: deque[tuple[int | None, str]] = deque()
+        self._backlog: deque[tuple[int | None, str, str | None]] = deque()
         self._waiting = 0
         self._room = trio.Event()
         self._live: tuple[str, int] | None = None
@@ -67,10 +67,10 @@ class DrawnScreen:
 
     # From the session to the terminal.
 
-    def put(self, text: str, *, run: int | None = None) -> None:
+    def put(self, text: str, *, run: int | None = None, live: str | None = None) -> None:
         with self._lock:
             first = not self._backlog
-            self._backlog.append((run, text))
+            self._backlog.append((run, text, live))
             self._waiting += len(text)
         if first:
             self.call(self._flush)
@@ -163,9 +163,11 @@ class DrawnScreen:
             pieces, self._backlog = self._backlog, deque()
             waited, self._waiting = self._waiting, 0
         muted = self._drawn.muted
-        text = "".join(text for run, text in pieces if run is None or run != muted)
+        wanted = [piece for piece in pieces if piece[0] is None or piece[0] != muted]
+        lives = [live for _, _, live in wanted if live is not None]
+        text = "".join(text for _, text, _ in wanted)
         if text:
-            self._drawn.print(text)
+            self._drawn.print(text, live=lives[-1] if lives else None)
         if waited > BACKLOG:
             self._enter(lambda: self._room.set())
 

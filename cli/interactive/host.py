@@ -143,7 +143,8 @@ class PromptHost:
     async def _turned(self, turn: TurnEnd) -> None:
         self._telling.end()
         self._gauge.turned(turn.data)
-        if aside := render(turn).aside:
+        # That a run was stopped is said once it is over, whatever it was doing.
+        if (aside := render(turn).aside) and turn.status is not Status.IDLE:
             self.say(aside)
         if turn.status in _OVER:
             await self._machine.end_run()

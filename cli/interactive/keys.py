@@ -60,21 +60,20 @@ def _bind_stops(keys: KeyBindings, face: "Face") -> None:
 def _bind_questions(keys: KeyBindings, face: "Face") -> None:
     can_agree = Condition(face.can_agree)
     can_answer = Condition(face.can_answer)
+    offered = Condition(lambda: face.question is not None and face.question.always)
 
+    # A letter answers once it stands alone for a moment: a sentence may begin with it.
     @keys.add("y", filter=can_agree)
     def _yes(event: KeyPressEvent) -> None:
-        face.answer(Answer(approved=True))
+        face.press("y", lambda: face.answer(Answer(approved=True)))
 
-    @keys.add(
-        "a",
-        filter=can_agree & Condition(lambda: face.question is not None and face.question.always),
-    )
+    @keys.add("a", filter=can_agree & offered)
     def _always(event: KeyPressEvent) -> None:
-        face.answer(Answer(approved=True, always=True))
+        face.press("a", lambda: face.answer(Answer(approved=True, always=True)))
 
     @keys.add("n", filter=can_answer)
     def _no(event: KeyPressEvent) -> None:
-        face.ask_why()
+        face.press("n", face.ask_why)
 
     @keys.add(" ", filter=can_answer)
     @keys.add("pagedown", filter=can_answer)

@@ -29,6 +29,9 @@ class PlainPen(Pen):
     def __init__(self) -> None:
         super().__init__(colour=False)
 
+    def warm_up(self) -> None:
+        """Draw nothing, so import nothing."""
+
     def styled(self, harmless: str, code: str) -> str:
         return harmless
 
@@ -57,7 +60,7 @@ class PlainScreen:
     def width(self) -> int:
         return shutil.get_terminal_size().columns
 
-    def put(self, text: str, *, run: int | None = None) -> None:
+    def put(self, text: str, *, run: int | None = None, live: str | None = None) -> None:
         if run is None or run != self._muted:
             echo(text, nl=False)
             sys.stdout.flush()

@@ -23,7 +23,7 @@ from cli.sessions import Opened, begin_session
 from cli.surroundings import Surroundings
 from cli.visible import visible_line
 from cli.workspace import Collected, collect, referenced, relative
-from smista.core.events import TurnEnd
+from smista.core.events import Status, TurnEnd
 from smista.core.intents import Mode, TaskIntent
 from smista.core.model_ref import ModelRef
 from smista.core.privacy import guard
@@ -238,7 +238,9 @@ class Runs:
         talk.gauge.begin()
         talk.screen.begin(run)
         try:
-            await go()
+            turn = await go()
+            if turn.status is Status.IDLE:
+                talk.say("stopped")
         finally:
             self.heard = host.heard
             talk.telling.end()

@@ -68,8 +68,11 @@ class Screen(Protocol):
         """Say if Markdown is drawn; where not, an answer is printed as it was written."""
         ...
 
-    def put(self, text: str, *, run: int | None = None) -> None:
-        """Show *text* for good. What belongs to a *run* that was stopped is dropped."""
+    def put(self, text: str, *, run: int | None = None, live: str | None = None) -> None:
+        """Show *text* for good. What belongs to a *run* that was stopped is dropped.
+
+        *live*: what takes the place of the text that was shown for now, in the same moment.
+        """
         ...
 
     def live(self, text: str, *, run: int) -> None:

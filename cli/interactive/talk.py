@@ -40,6 +40,7 @@ class Talk:
 
     async def serve(self) -> None:
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, self._screen.pen.warm_up)
             async for said in self._screen.inputs:
                 match said:
                     case Leave():

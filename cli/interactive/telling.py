@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cli.interactive.blocks import Blocks
+from cli.interactive.blocks import Block, Blocks
 from cli.interactive.screen import Screen
 from cli.visible import visible
 
@@ -33,9 +33,12 @@ class Telling:
         if not self._screen.draws:
             self._print_lines(delta)
             return
-        for block in self._blocks.feed(delta):
-            self._put(self._screen.pen.block(block, self._screen.width))
-        self._screen.live(visible(self._blocks.rest[-_LIVE:]), run=self._run)
+        done = self._drawn(self._blocks.feed(delta))
+        rest = visible(self._blocks.rest[-_LIVE:])
+        if done:
+            self._put(done, live=rest)
+        else:
+            self._screen.live(rest, run=self._run)
 
     def think(self, delta: str) -> None:
         """Take a piece of reasoning; only its length is shown."""
@@ -51,9 +54,8 @@ class Telling:
         if self._line:
             self._put(self._screen.pen.plain(self._line))
             self._line = ""
-        for block in self._blocks.finish():
-            self._put(self._screen.pen.block(block, self._screen.width))
-        self._screen.live("", run=self._run)
+        if done := self._drawn(self._blocks.finish()):
+            self._put(done, live="")
 
     def cut(self) -> None:
         """Keep on the screen what was on it when the person stopped the run."""
@@ -66,7 +68,7 @@ class Telling:
             self.reasoning = "".join(self._thought)[-REASONING_KEPT:]
             words = f"reasoning, {self._thoughts:,} characters; /reasoning shows it"
             self._thought, self._thoughts = [], 0
-            self._put(self._screen.pen.dim(words))
+            self._put(self._screen.pen.dim(words), live="")
 
     def _print_lines(self, delta: str) -> None:
         *lines, self._line = (self._line + delta).split("\n")
@@ -75,5 +77,9 @@ class Telling:
         for line in lines:
             self._put(self._screen.pen.plain(line))
 
-    def _put(self, text: str) -> None:
-        self._screen.put(text, run=self._run or None)
+    def _drawn(self, blocks: list[Block]) -> str:
+        width = self._screen.width
+        return "".join(self._screen.pen.block(block, width) for block in blocks)
+
+    def _put(self, text: str, *, live: str | None = None) -> None:
+        self._screen.put(text, run=self._run or None, live=live)

@@ -55,6 +55,9 @@ from cli.interactive.screen import Asked, Entered, Input, Leave, Row, Stop
 SETTLED: Final = 0.3
 """Seconds a question is on screen before a key answers it."""
 
+ALONE: Final = 0.15
+"""Seconds after which a letter is no beginning of a sentence any more."""
+
 TWICE: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
 
@@ -204,8 +207,10 @@ class Face:
 
     # What the session wants shown.
 
-    def print(self, text: str) -> None:
-        """Write *text* above the prompt."""
+    def print(self, text: str, *, live: str | None = None) -> None:
+        """Write *text* above the prompt, and let *live* take the place of what was shown there."""
+        if live is not None:
+            self._live = live
         with self._output.held():
             self.app.renderer.erase(leave_alternate_screen=False)
             self._output.write_raw(text.replace("\n", "\r\n"))
@@ -309,6 +314,19 @@ class Face:
             self.refresh()
             self._answered(ticket, answer)
 
+    def press(self, letter: str, action: Callable[[], None]) -> None:
+        """Do *action* soon, if nothing but *letter* is typed by then and the question stands."""
+        asked, loop = self.question, self.app.loop
+        self.buffer.insert_text(letter)
+
+        def act() -> None:
+            if self.question is asked and self.buffer.text == letter:
+                self.buffer.reset()
+                action()
+
+        if loop is not None:
+            loop.call_later(ALONE, act)
+
     def ask_why(self) -> None:
         if self.question is not None:
             self.question = replace(self.question, why=True)
@@ -335,8 +353,7 @@ class Face:
 
     def stop(self) -> None:
         """Show no more of the run from this moment on, and ask for its end."""
-        self.muted, self._live = self.running, ""
-        self.refresh()
+        self.muted = self.running
         self.post(Stop())
 
     def interrupt(self) -> None:
@@ -440,7 +457,7 @@ class Face:
         asked: StyleAndTextTuples = [("class:asked", f"{question.asked}\n")]
         if question.why:
             return [*asked, ("", "no; tell the model why, or press Enter alone")]
-        if self.buffer.text:
+        if self.buffer.text not in ("", "y", "a", "n"):
             return [*asked, ("", "Enter sends what you typed instead; Ctrl-C clears it")]
         if question.left:
             lines = "1 more line" if len(question.left) == 1 else f"{len(question.left)} more lines"

@@ -57,7 +57,7 @@ say = [{{ tool = "write_file", arguments = {{ path = "much.txt", content = "{MAN
 [[rules]]
 name = "sleep"
 when = {{ user = 'sleep long' }}
-say = [{{ tool = "shell", arguments = {{ command = "echo begun; echo $$ > pid; sleep 60" }} }}]
+say = [{{ tool = "shell", arguments = {{ command = "echo $$ > pid; echo ready-$((1+1)); sleep 60" }} }}]
 
 [[rules]]
 name = "plan"
