@@ -1,6 +1,6 @@
 """Events → text for a terminal. Pure: it returns text and prints nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from smista.core.events import (
     TurnEnd,
     UsageEvent,
 )
-from smista.sdk.answers import TraceEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,59 +96,3 @@ def usage_words(usage: Mapping[str, Any]) -> str:
     if cost is None:
         return words
     return f"{words}, {cost} {usage.get('currency', 'USD')}" if words else f"{cost} USD"
-
-
-def timeline(events: Iterable[TraceEntry]) -> str:
-    """Return the trace of a session, one step a line, a blank line before each new turn."""
-    lines: list[str] = []
-    prompted = True
-    for event in events:
-        opens = _is_prompt(event)
-        if opens or (event.event_type == "classification" and not prompted):
-            lines += [""] if lines else []
-        prompted = opens
-        clock = event.created_at.strftime("%H:%M:%S")
-        lines.append(visible_line(f"{clock}  {event.event_type:<18}{_step(event)}"))
-    return "\n".join(lines)
-
-
-def _is_prompt(event: TraceEntry) -> bool:
-    payload: Mapping[str, Any] = event.payload.get("plaintext", {})
-    return event.event_type == "message" and payload.get("role") == "user"
-
-
-def _step(event: TraceEntry) -> str:
-    if "plaintext" not in event.payload:
-        return f"sealed ({event.provider}/{event.model})"
-    payload: Mapping[str, Any] = event.payload["plaintext"]
-    match event.event_type:
-        case "classification":
-            return f"{payload.get('intent')}: {payload.get('reason')}"
-        case "routing_decision":
-            return f"{routing_words({**payload, 'matched_rule': event.matched_rule})}: " + str(
-                payload.get("reason")
-            )
-        case "context_selection":
-            verb = "in " if payload.get("included") else "out"
-            name = payload.get("path") or payload.get("kind")
-            return f"{verb} {name}: {payload.get('reason')}"
-        case "tool_call":
-            return _call(payload)
-        case "approval":
-            reason = f": {payload['reason']}" if payload.get("reason") else ""
-            return f"{payload.get('decision')} ({payload.get('target_type')}){reason}"
-        case "cost":
-            cost = {**payload, "actual_cost": payload.get("cost")}
-            known = {name: value for name, value in cost.items() if value is not None}
-            return f"{payload.get('provider')}/{payload.get('model')}: {usage_words(known)}"
-        case "message":
-            return f"{payload.get('role')} message"
-        case _:
-            return ""
-
-
-def _call(payload: Mapping[str, Any]) -> str:
-    detail = payload.get("error") or payload.get("result") or payload.get("arguments") or ""
-    text = str(detail)
-    short = text if len(text) <= 100 else f"{text[:100]}…"
-    return f"{payload.get('tool_name')} {payload.get('status')} {short}".rstrip()

@@ -41,6 +41,11 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Show the trace of SESSION, or of this project's newest one.",
         Section.LOOK_BACK,
     ),
+    "usage": Entry(
+        "cli.commands.usage",
+        "Show what your sessions used and cost, or SESSION alone.",
+        Section.LOOK_BACK,
+    ),
     "undo": Entry(
         "cli.commands.undo",
         "Take back the last change of a file in SESSION, or in this project's newest one.",

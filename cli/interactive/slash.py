@@ -18,8 +18,9 @@ from cli.interactive.reports import (
 from cli.interactive.runs import Conversation, Runs
 from cli.interactive.screen import Entered
 from cli.interactive.words import Slash, help_text
-from cli.render import timeline, usage_words
+from cli.render import usage_words
 from cli.sessions import Opened, check_session_id, opened
+from cli.timeline import timeline
 from cli.visible import visible_line
 from smista.core.model_ref import ModelDescriptor, ModelRef
 from smista.sdk.answers import SessionDetail, StoredMessage, TraceEntry

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -234,6 +235,19 @@ class Client:
 
     async def usage(self, session_id: str) -> dict[str, Any]:
         return await self._call("GET", f"{_session(session_id)}/usage")
+
+    async def spending(
+        self,
+        *,
+        by: str = "model",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        scope: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the usage of all sessions, summed by `model`, `intent`, `day` or `project`."""
+        bounds = {"since": since and since.isoformat(), "until": until and until.isoformat()}
+        query = _present({"by": by, "scope": scope, **bounds})
+        return await self._call("GET", "/usage", query=query)
 
     async def facts(self, *, session_id: str | None = None) -> tuple[RememberedFact, ...]:
         """Return what is remembered for you, and for that session too; newest first."""

@@ -656,8 +656,10 @@ async def test_a_trace_is_a_timeline_or_json(home, router):
     router.answer("GET", "/api/v1/sessions", sessions, sessions)
     trace = Reply({"trace": {"session_id": session["id"], "events": [event]}})
     router.answer("GET", f"/api/v1/sessions/{session['id']}/traces", trace, trace)
+    detail = {**session, "messages": [{"role": "user", "content": {"plaintext": "hello"}}]}
+    router.answer("GET", f"/api/v1/sessions/{session['id']}", Reply({"session": detail}))
     plain, as_json = await home.run("trace"), await home.run("trace", "--json")
-    assert plain.stdout.decode() == "09:00:00  classification    edit: why\n"
+    assert plain.stdout.decode() == "2026-05-25 (UTC)\n09:00:00  intent    edit: why\n"
     assert json.loads(as_json.stdout)["payload"] == event["payload"]
 
 

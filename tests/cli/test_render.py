@@ -1,10 +1,8 @@
 """Events become words; foreign text becomes harmless."""
 
-from datetime import UTC, datetime
-
 import pytest
 
-from cli.render import Said, render, timeline, usage_words
+from cli.render import Said, render, usage_words
 from smista.core.events import (
     ReasoningDeltaEvent,
     Status,
@@ -13,7 +11,6 @@ from smista.core.events import (
     TurnEnd,
     UsageEvent,
 )
-from smista.sdk.answers import TraceEntry
 from tests.sdk.router import BODY_OF_COMPLETED
 
 
@@ -79,53 +76,3 @@ def test_what_others_show_is_not_shown_twice(event):
 )
 def test_what_the_provider_did_not_say_is_left_out(usage, words):
     assert usage_words(usage) == words
-
-
-def entry(event_type, **payload):
-    return TraceEntry(
-        event_type=event_type,
-        task_type="edit",
-        provider="p",
-        model="m",
-        matched_rule="r -> p/m",
-        created_at=datetime(2026, 5, 25, 9, 0, 1, tzinfo=UTC),
-        payload={"plaintext": payload},
-    )
-
-
-def test_a_trace_reads_as_a_timeline_turn_by_turn():
-    text = timeline(
-        [
-            entry("message", role="user"),
-            entry("classification", intent="edit", reason="keyword 'fix'"),
-            entry("routing_decision", provider="p", model="m", reason="rule 'r'"),
-            entry("context_selection", kind="file", path="a.py", included=True, reason="required"),
-            entry("tool_call", tool_name="shell", status="failed", error="x" * 200),
-            entry("approval", decision="rejected", target_type="tool_call", reason="no"),
-            entry("classification", intent="chat", reason="default"),
-            entry("cost", provider="p", model="m", input_tokens=1, output_tokens=2, cost="0.5"),
-            entry("message", role="user"),
-        ]
-    )
-    lines = text.split("\n")
-    assert lines[0] == "09:00:01  message           user message"
-    assert lines[1] == "09:00:01  classification    edit: keyword 'fix'"
-    assert lines[2] == "09:00:01  routing_decision  rule r -> p/m: rule 'r'"
-    assert lines[3] == "09:00:01  context_selection in  a.py: required"
-    assert lines[4].startswith("09:00:01  tool_call         shell failed xxx")
-    assert len(lines[4]) < 160
-    assert lines[5] == "09:00:01  approval          rejected (tool_call): no"
-    assert lines[6] == ""
-    assert lines[8] == "09:00:01  cost              p/m: 1 in + 2 out tokens, 0.5 USD"
-    assert lines[9] == ""
-
-
-def test_a_sealed_event_says_so():
-    sealed = entry("message").model_copy(update={"payload": {"encrypted": {}}})
-    assert "sealed (p/m)" in timeline([sealed])
-
-
-def test_foreign_text_in_a_trace_is_harmless():
-    assert "\x1b" not in timeline(
-        [entry("classification", intent="\x1b[2J", reason="\x1b]0;x\x07")]
-    )
