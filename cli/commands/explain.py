@@ -10,6 +10,7 @@ from cli.configuration import configured
 from cli.explained import Explained, as_json, as_text, facts_line
 from cli.failures import DONE, BadUsage, code_of_error
 from cli.own_keys import provider_keys
+from cli.skills import with_skills
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
@@ -19,9 +20,10 @@ from smista.core.explain import Explanation
 from smista.core.explain import explain as explain_decision
 from smista.core.intents import Mode, TaskIntent
 from smista.core.model_ref import ModelRef
+from smista.core.privacy import guard
 from smista.core.request import ExecuteRequest, TaskInput
 from smista.core.snapshot import Snapshot
-from smista.core.tools import CLIENT_TOOLS
+from smista.core.tools import BY_NAME
 from smista.local.catalog_file import CachedCatalog, catalog_path, read_catalog
 from smista.local.config_files import ConfigFile, Configuration, read_configuration
 from smista.local.config_overrides import Override, override
@@ -67,7 +69,8 @@ async def explain(
     )
     config = override((await configured(here)).merged, said)
     prompt = " ".join(words)
-    collected = await collect(prompt, here)
+    lists = guard(config.policy(), str(here.root))
+    collected = await with_skills(await collect(prompt, here), here, lists)
     asked = TaskInput(
         text=prompt,
         command=None if intent is None else TaskIntent(intent),
@@ -125,7 +128,7 @@ def _snapshot(
         credentials=reachable,
         plan_mode=asked.command is TaskIntent.PLAN,
         max_context_bytes=limits.max_context_bytes,
-        offered_tools=CLIENT_TOOLS,
+        offered_tools=frozenset(BY_NAME),
     )
 
 

@@ -16,6 +16,7 @@ from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
 from cli.prompts import whole_prompt
 from cli.sessions import check_session_id, newest_session
+from cli.skills import with_skills
 from cli.surroundings import Surroundings
 from cli.visible import echo, visible_line
 from cli.workspace import Collected, collect
@@ -89,7 +90,8 @@ async def run_prompt(
         config = override(config, Override(permissions=dict.fromkeys(_PERMISSIONS, Mode.DENY)))
     privacy = guard(config.policy(), str(here.root))
     copies = Copies(here, privacy)
-    collected = await copies.mark(await collect(prompt, here, files=files))
+    found = await with_skills(await collect(prompt, here, files=files), here, privacy)
+    collected = await copies.mark(found)
     host = TerminalHost(
         here,
         config.tools,

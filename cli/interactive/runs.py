@@ -20,6 +20,7 @@ from cli.interactive.telling import Telling
 from cli.questions import size_words
 from cli.sealed_files import sealer_of
 from cli.sessions import Opened, begin_session
+from cli.skills import with_skills
 from cli.surroundings import Surroundings
 from cli.visible import visible_line
 from cli.workspace import Collected, collect, referenced, relative
@@ -171,7 +172,8 @@ class Runs:
         """Collect what goes along with *said*; what was not typed here is asked about first."""
         talk = self._here
         privacy = guard(config.policy(), str(talk.here.root))
-        collected = await Copies(talk.here, privacy).mark(await self._collected(said))
+        found = await with_skills(await self._collected(said), talk.here, privacy)
+        collected = await Copies(talk.here, privacy).mark(found)
         for notice in collected.notices:
             talk.say(visible_line(notice))
         _list_attached(talk, collected)
