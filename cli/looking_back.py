@@ -8,7 +8,7 @@ from cli.failures import BadUsage
 from cli.sessions import LostKey, newest_session, sealer_of
 from cli.surroundings import Surroundings
 from cli.visible import echo
-from smista.sdk.answers import SessionSummary, StoredMessage, TraceEntry
+from smista.sdk.answers import SessionDetail, SessionSummary, StoredMessage, TraceEntry
 from smista.sdk.client import Client
 from smista.sdk.opening import open_messages, open_trace, usage_of
 from smista.sdk.sealing import Sealer
@@ -16,19 +16,29 @@ from smista.sdk.sealing import Sealer
 PAGE: Final = 1000
 SHORTEST: Final = 4
 """How much of an id a person has to give."""
-_ID_PART: Final = re.compile(r"[0-9a-f-]+\Z")
+_ID_PART: Final = re.compile(r"[0-9a-f-]{1,36}\Z")
+_WHOLE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+Found = SessionSummary | SessionDetail
 _SHOWN: Final = 5
 
 
-async def find_session(
-    client: Client, here: Surroundings, text: str | None, *, archived: bool = False
-) -> SessionSummary:
-    """Return the session whose id begins (or ends) with *text*; None: this project's newest one.
+async def find_session(client: Client, here: Surroundings, text: str | None) -> Found:
+    """Return the living session whose id begins or ends with *text*; None: this project's newest.
 
-    *archived* ones are found only when asked for. Raises BadUsage unless exactly one fits.
+    Raises BadUsage unless exactly one fits.
     """
     if text is None:
         return await newest_session(client, here)
+    if _WHOLE.match(text.lower()):
+        return await client.session(text)
+    return await find_listed(client, text)
+
+
+async def find_listed(client: Client, text: str, *, archived: bool = False) -> SessionSummary:
+    """Return the session whose id begins or ends with *text*, as it is listed.
+
+    *archived* ones are found only when asked for. Raises BadUsage unless exactly one fits.
+    """
     part = text.lower()
     if not _ID_PART.match(part) or len(part) < SHORTEST:
         raise BadUsage(
@@ -56,7 +66,7 @@ def _not_one(text: str, found: Sequence[SessionSummary]) -> str:
 async def read_trace(
     client: Client,
     here: Surroundings,
-    found: SessionSummary,
+    found: Found,
     *,
     offset: int = 0,
     limit: int | None = None,
@@ -74,24 +84,23 @@ async def read_trace(
 
 
 async def read_messages(
-    client: Client, here: Surroundings, found: SessionSummary
+    client: Client, here: Surroundings, found: Found
 ) -> Sequence[StoredMessage]:
     """Return what was said, opened if this machine has the key."""
-    messages = (await client.session(found.id)).messages
+    detail = found if isinstance(found, SessionDetail) else await client.session(found.id)
+    messages = detail.messages
     sealer = await _sealer(here, found, quiet=True)
     return messages if sealer is None else await open_messages(sealer, messages)
 
 
-async def read_usage(client: Client, here: Surroundings, found: SessionSummary) -> dict[str, Any]:
+async def read_usage(client: Client, here: Surroundings, found: Found) -> dict[str, Any]:
     """Return the session's usage; that of an encrypted one is summed here, where the key is."""
-    if not found.encrypted or await _sealer(here, found) is None:
+    if found.key_id is None or await _sealer(here, found) is None:
         return await client.usage(found.id)
     return usage_of(await read_trace(client, here, found))
 
 
-async def _sealer(
-    here: Surroundings, found: SessionSummary, *, quiet: bool = False
-) -> Sealer | None:
+async def _sealer(here: Surroundings, found: Found, *, quiet: bool = False) -> Sealer | None:
     """Return what opens *found*; None for one in clear, and for one whose key is elsewhere."""
     try:
         return await sealer_of(here, found)

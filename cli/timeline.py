@@ -1,16 +1,17 @@
 """The trace of a session as a person reads it: what was asked, decided, done and spent. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from cli.render import routing_words, usage_words
 from cli.visible import visible_line
 from smista.sdk.answers import StoredMessage, TraceEntry
+from smista.sdk.errors import is_object
 
 SEALED: Final = "sealed"
 _CUT: Final = 100
 _INDENT: Final = " " * 20
-_PLAN_RULE: Final = "rule {} of your classification rules"
+_RULE: Final = "rule {} of your classification rules"
 
 
 class Step(NamedTuple):
@@ -103,13 +104,13 @@ def _message(payload: Mapping[str, Any], said: str | None) -> Step:
 
 def _intent(payload: Mapping[str, Any]) -> str:
     rule = payload.get("matched_rule")
-    where = "" if rule is None else f" ({_PLAN_RULE.format(int(rule) + 1)})"
+    where = f" ({_RULE.format(rule + 1)})" if isinstance(rule, int) else ""
     sure = f", {payload['confidence']} confidence" if payload.get("confidence") else ""
     return f"{payload.get('intent')}: {payload.get('reason')}{where}{sure}"
 
 
 def _route(event: TraceEntry, payload: Mapping[str, Any]) -> Step:
-    attempts: Sequence[Mapping[str, Any]] = payload.get("attempts", ())
+    attempts = [each for each in _list(payload.get("attempts")) if is_object(each)]
     below = tuple(_passed_over(attempt) for attempt in attempts)
     reason = str(payload.get("reason"))
     if payload.get("error"):
@@ -129,7 +130,7 @@ def _passed_over(attempt: Mapping[str, Any]) -> str:
 
 def _call(payload: Mapping[str, Any]) -> Step:
     detail = payload.get("error") or payload.get("result") or payload.get("arguments") or ""
-    masked: Sequence[Any] = payload.get("masked", ())
+    masked = _list(payload.get("masked"))
     below = (f"left out: {', '.join(map(str, masked))}",) if masked else ()
     words = f"{payload.get('tool_name')} {payload.get('status')} {_short(str(detail))}"
     return Step("tool", words.rstrip(), below)
@@ -142,6 +143,11 @@ def _cost(payload: Mapping[str, Any]) -> str:
     served = f" (served as {known['served_model']})" if "served_model" in known else ""
     words = usage_words(known) or "nothing was reported"
     return f"{payload.get('provider')}/{payload.get('model')}{served}: {words}"
+
+
+def _list(value: Any) -> list[Any]:
+    # What a router sends is not known to have the shape that ours has.
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _short(text: str) -> str:

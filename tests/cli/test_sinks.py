@@ -163,6 +163,8 @@ async def test_a_trace(home, router, flags):
         for kind in (*kinds, "cost", "message", EVIL)
     ]
     path = f"/api/v1/sessions/{SESSION['id']}/traces"
+    said = [{"role": role, "content": {"plaintext": EVIL}} for role in ("user", EVIL)]
+    router.answer("GET", path.removesuffix("/traces"), Reply({"session": SESSION | {"messages": said}}))
     router.answer("GET", path, Reply({"trace": {"session_id": EVIL, "events": events}}))
     _, shown = await at_a_terminal(home, "trace", *flags, SESSION["id"])
     assert "PWNED" in shown

@@ -26,7 +26,7 @@ SMALL = group(6, "0.25", 200, provider="p", model="s")
 
 
 def test_the_dearest_comes_first_and_bars_show_the_shares():
-    assert usage_text(models(SMALL, BIG)).split("\n") == [
+    assert usage_text(models(SMALL, BIG), width=59).split("\n") == [
         "9 calls · 1,200 in + 1 out tokens · 0.75 USD",
         "",
         "p/big",
