@@ -30,7 +30,7 @@ from cli.permissions import (
     named_in_advance,
     offered,
 )
-from cli.questions import Question, question_beyond
+from cli.questions import Question, question_beyond, question_of_router
 from cli.sealed_files import sealer_of
 from cli.session_folder import Sealer, sweep
 from cli.surroundings import Surroundings
@@ -52,6 +52,7 @@ from smista.core.intents import Mode
 from smista.core.messages import Decision, ToolResultEntry
 from smista.core.policy import ToolsConfig
 from smista.core.privacy import Guard
+from smista.core.tools import ROUTER_TOOLS
 
 NOBODY: Final = "refused: it needs an answer, and there is no terminal to ask at"
 NO: Final = "the user said no"
@@ -153,10 +154,12 @@ class Machine:
                 await trio.to_thread.run_sync(self._keeping.note_restricted_in_view)
 
     async def _run(self, request: ToolRequest) -> ToolResultEntry:
-        if request.name not in PERMISSIONS:
+        if request.name not in PERMISSIONS and request.name not in ROUTER_TOOLS:
             return self._refuse(request, f"there is no tool {request.name!r} on this machine")
         if denied(request, self._tools):
             return self._refuse(request, f"the user's policy denies {request.name}")
+        if request.name in ROUTER_TOOLS:
+            return await self._agree(request)
         if request.restricted_in_view:
             await self.restricted_in_view()
         seen = replace(request, restricted_in_view=self._in_view)
@@ -343,6 +346,13 @@ class Machine:
         return ToolResultEntry(
             call_id=request.call_id, content=str(fault), is_error=True, paths=paths
         )
+
+    async def _agree(self, request: ToolRequest) -> ToolResultEntry:
+        """Ask about a call that the router runs itself, once the person has agreed."""
+        answer = await self._ask(question_of_router(request))
+        if answer is None or not answer.approved:
+            return self._refuse(request, _why(answer))
+        return ToolResultEntry(call_id=request.call_id, content="", decision="approved")
 
     def _refuse(self, request: ToolRequest, why: str) -> ToolResultEntry:
         self.refused_last = True

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from cli.simple_commands import beginning, begins_with
-from cli.tools import PERMISSIONS, Change, Prepared
+from cli.tools import Change, Prepared
 from smista.core.events import ToolRequest
 from smista.core.git_calls import git_network
 from smista.core.intents import Mode, stricter
 from smista.core.policy import ToolsConfig
+from smista.core.tools import BY_NAME
 
 
 def denied(request: ToolRequest, tools: ToolsConfig) -> bool:
@@ -44,7 +45,7 @@ def named_in_advance(request: ToolRequest, prepared: Prepared, named: frozenset[
 
 def _keys(request: ToolRequest) -> tuple[str, ...]:
     """Return the permissions that *request* needs; git that talks to others needs two."""
-    own = PERMISSIONS[request.name]
+    own = BY_NAME[request.name].permission
     words: object = request.arguments.get("arguments")
     if request.name == "git" and isinstance(words, list):
         texts = [str(word) for word in cast("list[object]", words)]

@@ -57,6 +57,21 @@ def question_beyond(request: ToolRequest, real: str) -> Question:
     )
 
 
+def question_of_router(request: ToolRequest) -> Question:
+    """Return a call of a tool that the router runs itself as it is put before a person."""
+    wanted = request.arguments
+    if request.name == "use_skill":
+        skill = str(wanted.get("name"))
+        return Question(title=f"use_skill {skill}", shown="", asked="let the model read this skill?")
+    lines = [f"{name}: {wanted[name]}" for name in ("scope", "key", "value") if wanted.get(name)]
+    forgets = wanted.get("operation") == "forget"
+    return Question(
+        title=f"memory {wanted.get('operation')}",
+        shown="\n".join(lines),
+        asked="forget it?" if forgets else "remember it?",
+    )
+
+
 def _disclosure(detail: Mapping[str, Any], sizes: Mapping[str, int]) -> Question:
     model = _model(detail)
     where = "on this machine" if detail.get("local") is True else "on another machine"

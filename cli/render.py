@@ -1,9 +1,10 @@
 """Events → text for a terminal. Pure: it returns text and prints nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from cli.remembered import remembered_lines
 from cli.visible import visible_line
 from smista.core.events import (
     Event,
@@ -26,7 +27,13 @@ class Said:
 
 
 def render(event: Event) -> Said:
-    """Return what a person should see of *event*."""
+    """Return what a person should see of *event*; what was remembered about them comes first."""
+    said = _said(event)
+    lines = remembered_lines(event.data) if isinstance(event, TurnEnd) else ()
+    return replace(said, aside="\n".join((*lines, *filter(None, (said.aside,)))))
+
+
+def _said(event: Event) -> Said:
     match event:
         case TextDeltaEvent(delta):
             return Said(answer=delta)

@@ -46,6 +46,11 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Show what your sessions used and cost, or SESSION alone.",
         Section.LOOK_BACK,
     ),
+    "memory": Entry(
+        "cli.commands.memory",
+        "Show, export and forget what is remembered about you.",
+        Section.LOOK_BACK,
+    ),
     "undo": Entry(
         "cli.commands.undo",
         "Take back the last change of a file in SESSION, or in this project's newest one.",
