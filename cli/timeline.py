@@ -145,9 +145,9 @@ def _cost(payload: Mapping[str, Any]) -> str:
     return f"{payload.get('provider')}/{payload.get('model')}{served}: {words}"
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Any) -> Sequence[Any]:
     # What a router sends is not known to have the shape that ours has.
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return cast("Sequence[Any]", value) if isinstance(value, list) else []
 
 
 def _short(text: str) -> str:

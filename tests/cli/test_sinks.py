@@ -164,7 +164,8 @@ async def test_a_trace(home, router, flags):
     ]
     path = f"/api/v1/sessions/{SESSION['id']}/traces"
     said = [{"role": role, "content": {"plaintext": EVIL}} for role in ("user", EVIL)]
-    router.answer("GET", path.removesuffix("/traces"), Reply({"session": SESSION | {"messages": said}}))
+    detail = Reply({"session": SESSION | {"messages": said}})
+    router.answer("GET", path.removesuffix("/traces"), detail)
     router.answer("GET", path, Reply({"trace": {"session_id": EVIL, "events": events}}))
     _, shown = await at_a_terminal(home, "trace", *flags, SESSION["id"])
     assert "PWNED" in shown
