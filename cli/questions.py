@@ -61,8 +61,8 @@ def question_of_router(request: ToolRequest) -> Question:
     """Return a call of a tool that the router runs itself as it is put before a person."""
     wanted = request.arguments
     if request.name == "use_skill":
-        skill = str(wanted.get("name"))
-        return Question(title=f"use_skill {skill}", shown="", asked="let the model read this skill?")
+        title = f"use_skill {wanted.get('name')}"
+        return Question(title=title, shown="", asked="let the model read this skill?")
     lines = [f"{name}: {wanted[name]}" for name in ("scope", "key", "value") if wanted.get(name)]
     forgets = wanted.get("operation") == "forget"
     return Question(
