@@ -81,9 +81,10 @@ def split(
     waiting, texts = joined(older, sorter.waiting(record)), {**state.texts, **sorter.texts}
     over = isinstance(record.run.phase, Idle | AwaitingEncrypt)
     state = replace(state, run=record.run)
+    noted = state.noted
     if over:
         waiting, noted = replace(waiting, input=None, notes_id=None), ""
-    else:
+    elif told.listing:  # else what was listed before is still to be answered as it was
         state, waiting, noted = _with_input(state, waiting, texts, new_id)
     names = references(waiting)
     fresh = frozenset(names).difference(references(older))
