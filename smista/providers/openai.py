@@ -18,6 +18,7 @@ from smista.providers.masking import Mask
 from smista.providers.rejections import rejection
 from smista.providers.responses_input import input_items
 from smista.providers.responses_turn import ResponsesTurn
+from smista.providers.strict_schema import strict_schema
 from smista.providers.tool_names import foreign, prompt_names
 from smista.providers.wire import Caps, WireRequest
 
@@ -105,11 +106,12 @@ def nearest_effort(effort: Effort, levels: Sequence[str]) -> str | None:
 
 
 def _tool(tool: Tool, names: Mapping[str, str]) -> dict[str, Any]:
-    # `strict` would want every property required; schemas of other tools are not written so.
+    # `strict` wants every property required; only the tools that say so take a null for it.
+    usual = {"type": "object", "properties": {}, **tool.parameters}
     return {
         "type": "function",
         "name": names[tool.name],
         "description": tool.description,
-        "parameters": {"type": "object", "properties": {}, **tool.parameters},
-        "strict": False,
+        "parameters": strict_schema(tool.parameters) if tool.strict else usual,
+        "strict": tool.strict,
     }
