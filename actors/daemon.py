@@ -122,6 +122,7 @@ async def _open_house(
         durations = Durations(
             orphan_grace=config.limits.orphan_grace_ms / 1000,
             slot_wait=config.limits.request_timeout_ms / 1000,
+            own_tool=config.limits.tool_timeout_ms / 1000,
         )
         parts = Parts(
             journal=journal,

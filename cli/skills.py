@@ -148,7 +148,8 @@ def _skills_in(
 def _names(folder: Path, warnings: list[str]) -> list[str]:
     """Return the names of the skill directories; a folder that is not there has none."""
     try:
-        entries = [entry for entry in os.scandir(folder) if entry.is_dir()]
+        with os.scandir(folder) as listed:
+            entries = [entry for entry in listed if entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
