@@ -14,7 +14,10 @@ from smista.core.skills import instructions, offered_skill
 from smista.core.snapshot import Fact
 
 _CHANGES = ("record", "update")
-_KEPT_HERE = "; this session is encrypted, so it is kept for this session alone"
+_KEPT_HERE = (
+    "; the session is encrypted, so it is kept for this session alone, unless the user sets"
+    ' memory = "allow" under [tools.permissions]'
+)
 
 
 def run_own_call(draft: Draft, call_id: str, *, local: bool) -> None:

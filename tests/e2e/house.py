@@ -33,6 +33,8 @@ COUNTED = "".join(f"{n} " for n in range(40))
 
 SLOWLY = ", ".join(f'{{ text = "{n} " }}, {{ pause_ms = 8 }}' for n in range(40))
 
+KEEP = '{ operation = "record", scope = "user", value = "{fact}" }'
+
 SCRIPT = f"""
 [[rules]]
 name = "edit, then say so"
@@ -46,6 +48,21 @@ say = [
 name = "run a command"
 when = {{ user = 'run the command', results = false }}
 say = [{{ tool = "shell", arguments = {{ command = "echo ran" }} }}]
+
+[[rules]]
+name = "remember a fact"
+when = {{ user = '^remember (?P<fact>.*)', results = false, tools = ["memory"] }}
+say = [{{ tool = "memory", arguments = {KEEP} }}]
+
+[[rules]]
+name = "say what is remembered"
+when = {{ user = 'what do you know', prompt = '# Rememb[^\\n]*\\n\\n(?P<facts>[^#]*)' }}
+say = [{{ text = "{{facts}}" }}]
+
+[[rules]]
+name = "read a skill"
+when = {{ user = 'use skill (?P<skill>[a-z]+)', results = false, tools = ["use_skill"] }}
+say = [{{ tool = "use_skill", arguments = {{ name = "{{skill}}" }} }}]
 
 [[rules]]
 name = "the call was refused"
