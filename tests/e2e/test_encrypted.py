@@ -35,7 +35,7 @@ from smista.storage.schema import TABLES
 from smista.storage.store import open_directory_store
 from tests.e2e.house import House, Process, Router, inherited, smista
 
-MARKS = [f"planted{n:02}mark" for n in range(50)]
+MARKS = [f"sown{n:02}mark" for n in range(50)]
 _SLOWLY = ", ".join(f'{{ text = "{mark} " }}, {{ pause_ms = 2 }}' for mark in MARKS[:20])
 
 _EDIT = f'{{ path = "{MARKS[22]}.txt", old = "{MARKS[23]}", new = "{MARKS[24]}" }}'
