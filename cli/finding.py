@@ -17,7 +17,7 @@ import trio
 from cli import search_child
 from cli.files import Unusable
 from cli.surroundings import Surroundings
-from cli.workspace import is_ours, relative
+from cli.workspace import holds_keys, is_ours, relative
 from smista.core.globs import Globs
 from smista.core.privacy import Guard
 
@@ -98,7 +98,8 @@ class _Walk:
 
     def _file(self, entry: "os.DirEntry[str]") -> Iterator[str]:
         path = Path(entry.path)
-        if not entry.is_file(follow_symlinks=False) or is_ours(path, self.here):
+        # Folders of ours are not entered, so by its name alone a file can still be one.
+        if not entry.is_file(follow_symlinks=False) or holds_keys(path):
             return
         name = relative(path, self.scope.root)
         # A name that is no text, or would look like several lines, cannot be told.

@@ -16,7 +16,6 @@ from cli.files import Identity, Unusable, read_file
 from cli.finding import HEAVY
 from cli.line_marks import LineMarks
 from cli.surroundings import Surroundings
-from cli.workspace import is_ours, relative
 from smista.core.privacy import Guard
 
 MAX_ENTRIES: Final = 200_000
@@ -52,10 +51,14 @@ class RestrictedLines:
     )
     _identities: frozenset[Identity] = frozenset()
     _all: LineMarks = field(default_factory=lambda: LineMarks(b""))
+    _own: frozenset[str] = frozenset()
 
     def refresh(self) -> None:
         """Look at what changed since the last time."""
         self.beyond = False
+        places = self.here.places
+        own = (places.config, places.personal, places.runtime)
+        self._own = frozenset(str(place.resolve()) for place in own)
         found = list(self._walk())
         if len(found) > MAX_FILES:
             self.beyond = True
@@ -133,7 +136,7 @@ class RestrictedLines:
     def _scan(self, path: str, stamp: tuple[int, int]) -> _Folder:
         restricted: list[str] = []
         inner: list[str] = []
-        root = self.here.root.resolve()
+        above = len(str(self.here.root.resolve()).rstrip("/")) + 1
         settled = time.time_ns() - stamp[0] > _SETTLED
         count = 0
         with os.scandir(path) as entries:
@@ -142,11 +145,10 @@ class RestrictedLines:
                 if count > MAX_ENTRIES:
                     break
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in HEAVY:
+                    if entry.name not in HEAVY and entry.path not in self._own:
                         inner.append(entry.path)
-                elif self.guard.restricts(relative(Path(entry.path), root)) is not None:
+                elif self.guard.restricts(entry.path[above:]) is not None:
                     restricted.append(entry.path)
-        inner = [each for each in inner if not is_ours(Path(each), self.here)]
         return _Folder(stamp, settled, tuple(restricted), tuple(inner), count)
 
 

@@ -179,7 +179,11 @@ def read_text(path: Path, here: Surroundings) -> tuple[str, Path]:
 
 def is_ours(real: Path, here: Surroundings) -> bool:
     """Return whether *real* is a file of smista that no prompt and no tool may see."""
+    return holds_keys(real) or here.places.holds(real)
+
+
+def holds_keys(real: Path) -> bool:
+    """Return whether *real* is, by its name, where smista keeps the keys of a project."""
     # Names are compared without case: some file systems do not tell them apart.
     parts = [part.casefold() for part in real.parts]
-    secrets = any(one == ".smista" and two.startswith("secrets") for one, two in pairwise(parts))
-    return secrets or here.places.holds(real)
+    return any(one == ".smista" and two.startswith("secrets") for one, two in pairwise(parts))

@@ -16,6 +16,9 @@ from smista.core.tools import LISTING_TOOLS
 _CAREFUL_FOLDERS: Final = frozenset({".smista", ".agents", ".vscode", ".github"})
 _CAREFUL_NAMES: Final = frozenset({"agents.md", ".envrc"})
 
+MAX_PATH: Final = 4096
+"""Bytes; whoever goes folder by folder could make longer ones, and nobody else could open them."""
+
 Place = tuple[str, Path]
 """A path as given, and the real one."""
 
@@ -29,6 +32,8 @@ def locate(arguments: Mapping[str, Any], here: Surroundings, *, agreed: Path | N
     if not given or "\0" in given:
         raise Unusable("`path` is empty or holds a NUL")
     plain = Path(os.path.normpath(here.root / given))
+    if max(len(given.encode()), len(os.fsencode(plain))) >= MAX_PATH:
+        raise Unusable("`path` is too long")
     if is_ours(plain, here):
         raise Unusable(f"{given} belongs to smista itself and is closed to tools")
     if agreed is None and not (plain.is_relative_to(here.root) or is_inside(plain, here)):
