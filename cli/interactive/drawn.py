@@ -93,6 +93,9 @@ class DrawnScreen:
     def mode(self, mark: str) -> None:
         self.call(partial(self._drawn.set_mark, mark))
 
+    def ready(self) -> None:
+        """Nothing is to be said: the prompt is on the screen."""
+
     def put_back(self, text: str) -> None:
         self.call(partial(self._drawn.put_back, text))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
+import trio
 from prompt_toolkit.utils import get_cwidth
 
 from cli.approvals import Answer
@@ -39,10 +40,7 @@ _OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR})
 
 
 class PromptHost:
-    """Shows what a run says above the prompt, and asks at it. Lives as long as its session.
-
-    *heard*: the router said something in the run that goes on.
-    """
+    """Shows what a run says above the prompt, and asks at it. Lives as long as its session."""
 
     def __init__(
         self,
@@ -64,7 +62,16 @@ class PromptHost:
         self._machine = Machine(
             here, tools, self, yes=yes, hidden=hidden, guard=guard, copies=copies
         )
-        self.heard = False
+        self._first_word = trio.Event()
+
+    @property
+    def heard(self) -> bool:
+        """Whether the router said something in the newest run."""
+        return self._first_word.is_set()
+
+    def begin_run(self, first_word: trio.Event) -> None:
+        """Begin anew; *first_word* is set as soon as the router says something."""
+        self._first_word = first_word
 
     async def begin(self, session_id: str, *, sealer: Sealer | None = None) -> None:
         """Keep from here on what the machine keeps of a session."""
@@ -75,7 +82,7 @@ class PromptHost:
         self._machine.sizes.update(sizes)
 
     async def show(self, event: Event) -> None:
-        self.heard = True
+        self._first_word.set()
         match event:
             case TextDeltaEvent(delta):
                 self._telling.text(delta)

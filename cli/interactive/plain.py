@@ -76,13 +76,13 @@ class PlainScreen:
 
     def end(self, run: int) -> None:
         self._running, self._muted = 0, 0
-        self.prompt()
+        self.ready()
 
     def mode(self, mark: str) -> None:
         self._mark = mark
-        self.prompt()
+        self.ready()
 
-    def prompt(self) -> None:
+    def ready(self) -> None:
         """Say that a line is awaited."""
         if not self._running:
             self.put(self._mark)
@@ -129,9 +129,10 @@ class PlainScreen:
             self._take(text.removesuffix("\n"))
         self._send.send_nowait(Leave())
 
-    async def heed(self) -> None:
+    async def heed(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take Ctrl-C as what it is: stop, and at the second time leave."""
         with trio.open_signal_receiver(signal.SIGINT) as signals:
+            task_status.started()
             async for _ in signals:
                 self._interrupt()
 
@@ -147,7 +148,7 @@ class PlainScreen:
             self._muted = self._running
             self._send.send_nowait(Stop())
         self.put("Ctrl-C again leaves, and so does Ctrl-D\n")
-        self.prompt()
+        self.ready()
 
     def _take(self, text: str) -> None:
         if self._answer is not None:
@@ -160,7 +161,7 @@ class PlainScreen:
             pasted = (text,) if "\n" in text else ()
             self._send.send_nowait(Entered(text=whole, pasted=pasted))
         else:
-            self.prompt()
+            self.ready()
 
 
 async def _lines() -> str:
@@ -180,8 +181,8 @@ async def _lines() -> str:
 async def open_plain() -> AsyncGenerator[PlainScreen]:
     screen = PlainScreen()
     async with trio.open_nursery() as nursery:
+        await nursery.start(screen.heed)
         nursery.start_soon(screen.read)
-        nursery.start_soon(screen.heed)
-        screen.prompt()
+        screen.ready()
         yield screen
         nursery.cancel_scope.cancel(reason="the session is over")

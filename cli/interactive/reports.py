@@ -51,16 +51,9 @@ def providers_report(providers: Iterable[ProviderDescriptor]) -> str:
 
 
 def unavailable_report(entries: Iterable[Unavailable]) -> str:
-    """Return which providers could not list their models, and why."""
-    rows = [
-        (f"{each.provider} lists no models", f"{each.reason}{_because(each.message)}")
-        for each in entries
-    ]
-    return table(rows)
-
-
-def _because(message: str | None) -> str:
-    return f": {message}" if message else ""
+    """Return on one line which providers could not list their models, and why."""
+    names = [f"{each.provider} ({each.reason.replace('_', ' ')})" for each in entries]
+    return f"not listed: {', '.join(names)}"
 
 
 def usage_report(usage: Mapping[str, Any]) -> str:

@@ -114,12 +114,16 @@ class Conversation:
 
 
 class Runs:
-    """Serves one prompt after the other. *heard*: the router took the newest one."""
+    """Serves one prompt after the other.
+
+    *begun*: a prompt is on its way or its run goes on. *heard*: the router took the newest one.
+    """
 
     def __init__(self, conversation: Conversation) -> None:
         self._here = conversation
         self._steering = Steering()
-        self._number = 0
+        self._settled = trio.Event()
+        self.begun = False
         self.heard = False
 
     @property
@@ -129,6 +133,7 @@ class Runs:
     async def prompt(self, said: Entered) -> None:
         """Send *said* and see its run through."""
         self.heard = False
+        self._settled = trio.Event()
         talk = self._here
         mark = "plan > " if talk.setting.plan else "> "
         talk.screen.put(talk.screen.pen.prompt(shortened(said.text), mark))
@@ -149,6 +154,7 @@ class Runs:
 
     async def go_on(self, client: Client, session: Opened, pause: TurnEnd) -> None:
         """Answer the *pause* that the run of *session* waits in, and see the run through."""
+        self._settled = trio.Event()
         host = await self._here.host_for(await self._here.config(), session)
         resume_on = partial(resume, steering=self._steering, seal=session.sealer)
         go = partial(resume_on, client, session.id, pause, host)
@@ -157,6 +163,8 @@ class Runs:
     async def inject(self, text: str) -> bool:
         """Tell the run *text*; return whether there was one to tell."""
         talk = self._here
+        # A prompt that is on its way cannot be told anything before the router has it.
+        await self._settled.wait()
         taken = await self._steering.inject(text)
         if taken:
             talk.telling.end()
@@ -164,6 +172,10 @@ class Runs:
             if any(referenced(text, talk.here.start)):
                 talk.say("files go along with a new prompt only; the model may read these itself")
         return taken
+
+    def settle(self) -> None:
+        """Say that what was begun is over; who waits to tell it something hears that."""
+        self._settled.set()
 
     async def stop(self) -> None:
         await self._steering.stop()
@@ -233,20 +245,17 @@ class Runs:
 
     async def _see_through(self, go: Callable[[], Awaitable[TurnEnd]], host: PromptHost) -> None:
         talk = self._here
-        self._number += 1
-        run = self._number
-        host.heard = False
-        talk.telling.begin(run)
+        self.begun = True
+        host.begin_run(self._settled)
         talk.gauge.begin()
-        talk.screen.begin(run)
         try:
             turn = await go()
             if turn.status is Status.IDLE:
                 talk.say("stopped")
         finally:
             self.heard = host.heard
+            self.settle()
             talk.telling.end()
-            talk.screen.end(run)
 
 
 def shortened(text: str) -> str:

@@ -91,6 +91,10 @@ class Screen(Protocol):
         """Put *mark* before what is typed."""
         ...
 
+    def ready(self) -> None:
+        """Say that a line is awaited, where nothing on the screen does."""
+        ...
+
     async def ask(self, asked: Asked) -> Answer: ...
 
     async def choose(self, title: str, options: Sequence[str]) -> int | None:

@@ -144,8 +144,8 @@ class Desk:
         models = listed.models
         names = [f"{each.provider}/{each.model}" for each in models]
         self._talk.screen.know("model", [AUTO, *names])
-        if listed.unavailable:
-            self._talk.say(unavailable_report(listed.unavailable))
+        if listed.unavailable and not text:
+            self._talk.say(visible_line(unavailable_report(listed.unavailable)))
         if text.casefold() == AUTO:
             self._set_model(None)
         elif text:
@@ -217,7 +217,6 @@ class Desk:
         elif message.role == "user":
             screen.put(screen.pen.prompt(text, "> "))
         elif message.role == "assistant" and text:
-            self._talk.telling.begin(0)
             self._talk.telling.text(text)
             self._talk.telling.end()
 

@@ -36,6 +36,7 @@ class Talk:
         self._desk = Desk(self._conversation, self._runs)
         self._waiting: deque[Entered] = deque()
         self._busy = False
+        self._number = 0
         self._command = trio.CancelScope()
 
     async def serve(self) -> None:
@@ -57,31 +58,38 @@ class Talk:
                 hint = f"; did you mean /{meant}?" if meant else "; /help lists them"
                 self._say_fault(visible_line(f"there is no command /{word}{hint}"))
                 self._screen.put_back(said.text)
+                self._screen.ready()
             case Slash() as slash if slash.command.name == "quit":
                 nursery.cancel_scope.cancel(reason="the person left")
             case Slash() as slash if slash.command.anytime:
-                nursery.start_soon(self._do, slash)
-            case Slash() as slash if self._busy:
+                nursery.start_soon(self._do_beside, slash)
+            case Slash() as slash if self._runs.begun:
                 self._say_fault(f"/{slash.command.name} has to wait for the end; Esc stops the run")
                 self._screen.put_back(said.text)
+            case None if self._runs.begun:
+                nursery.start_soon(self._inject, said, nursery)
+            case _ if self._busy:
+                self._waiting.append(said)
             case Slash() as slash:
                 self._begin(nursery, slash)
-            case None if self._runs.going:
-                nursery.start_soon(self._inject, said, nursery)
             case None:
-                self._waiting.append(said)
-                self._next(nursery)
+                self._runs.begun = True
+                self._begin(nursery, said)
 
     def _next(self, nursery: trio.Nursery) -> None:
         if self._waiting and not self._busy:
-            self._begin(nursery, self._waiting.popleft())
+            self._hear(self._waiting.popleft(), nursery)
 
     def _begin(self, nursery: trio.Nursery, what: Slash | Entered) -> None:
         self._busy = True
         nursery.start_soon(self._occupied, what, nursery)
 
     async def _occupied(self, what: Slash | Entered, nursery: trio.Nursery) -> None:
-        """Do what nothing else may go on beside of."""
+        """Do what nothing else may go on beside of; Esc stops it."""
+        self._number += 1
+        number = self._number
+        self._telling.begin(number)
+        self._screen.begin(number)
         try:
             with trio.CancelScope() as self._command:
                 if isinstance(what, Slash):
@@ -93,8 +101,15 @@ class Talk:
                 if isinstance(what, Entered):
                     self._screen.put_back(what.text)
         finally:
-            self._busy = False
+            self._telling.end()
+            self._screen.end(number)
+            self._busy = self._runs.begun = False
+            self._runs.settle()
         self._next(nursery)
+
+    async def _do_beside(self, slash: Slash) -> None:
+        await self._do(slash)
+        self._screen.ready()
 
     async def _do(self, slash: Slash) -> None:
         async with self._told_of_faults():

@@ -1,6 +1,7 @@
-"""One model and one router for all who do them no harm; each test has a project of its own."""
+"""One model, one router and, for all who do it no harm, one place at a terminal."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,25 @@ class Home(House):
         super().__post_init__()
         self.router_file.write_text(ROUTER.format(port=self.port, model=self.model))
         self.write_policy(POLICY)
+
+
+class Places:
+    """Lends one place to test after test; one that does not come to rest makes way for a new one."""
+
+    def __init__(self, home: House) -> None:
+        self._home = home
+        self._stack = ExitStack()
+        self._seat: Seat | None = None
+
+    def lend(self) -> Seat:
+        if self._seat is None or not self._seat.begins_anew():
+            self.close()
+            self._seat = self._stack.enter_context(seat(self._home))
+        return self._seat
+
+    def close(self) -> None:
+        self._seat = None
+        self._stack.close()
 
 
 @pytest.fixture(scope="session")
@@ -37,19 +57,26 @@ def router(tmp_path_factory: pytest.TempPathFactory, model: str) -> Iterator[Rou
         yield router
 
 
+@pytest.fixture(scope="session")
+def places(router: Router) -> Iterator[Places]:
+    places = Places(router.house)
+    try:
+        yield places
+    finally:
+        places.close()
+
+
 @pytest.fixture
 def home(router: Router) -> House:
     """The shared home, its project as it was in the beginning."""
     router.house.hello.write_text("Helo, world!\n")
-    (router.house.home / "history").unlink(missing_ok=True)
     return router.house
 
 
 @pytest.fixture
-def at(home: House) -> Iterator[Seat]:
-    """A place at a terminal in that home."""
-    with seat(home) as place:
-        yield place
+def at(home: House, places: Places) -> Seat:
+    """A place at a terminal in that home, in no session."""
+    return places.lend()
 
 
 @pytest.fixture

@@ -2,7 +2,11 @@
 
 TICKS = ", ".join(f'{{ text = "tick{n} " }}, {{ pause_ms = 5 }}' for n in range(2000))
 MANY_LINES = "".join(f"row {n}\\n" for n in range(1, 101))
-ANSWER = r"# Heading\n\nIt is **bold**, `code` and <b>tags</b>.\n\n```python\nreturn 1\n```\n\n- one\n- two\n"
+ANSWER = (
+    r"# Heading\n\nIt is **bold**, `code` and <b>tags</b>.\n\n"
+    r"```python\nreturn 1\n```\n\n- one\n- two\n"
+)
+COMMAND = "echo $$ > pid; echo ready-$((1+1)); sleep 60"
 HOSTILE = r"A\u001b]0;PWNED\u0007B\u001b[35mC\u202eD &#x202E; [link](http://there.example/x)\n"
 
 SCRIPT = f"""
@@ -57,7 +61,7 @@ say = [{{ tool = "write_file", arguments = {{ path = "much.txt", content = "{MAN
 [[rules]]
 name = "sleep"
 when = {{ user = 'sleep long' }}
-say = [{{ tool = "shell", arguments = {{ command = "echo $$ > pid; echo ready-$((1+1)); sleep 60" }} }}]
+say = [{{ tool = "shell", arguments = {{ command = "{COMMAND}" }} }}]
 
 [[rules]]
 name = "plan"

@@ -6,7 +6,6 @@ woken by every piece, until a deadline.
 
 import os
 import signal
-import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -130,6 +129,30 @@ class Seat:
         with self.news:
             self.news.wait_for(lambda: time.monotonic() - seen >= SETTLED, SETTLED)
 
+    def begins_anew(self) -> bool:
+        """End the session and forget what was seen; return whether that went well."""
+        if self.over:
+            return False
+        self.resize(100, 30)
+        self.send(f"{ESC}")
+        with self.news:
+            rests = self.news.wait_for(lambda: self.over or self._rests(), 5.0) and not self.over
+        if not rests:
+            return False
+        self.send("\x15/model auto\r")
+        self.until(lambda: "the rules decide" in self.text, "no model")
+        self.send("/clear\r")
+        self.until(lambda: "the rules decide" not in "\n".join(self.lines), "cleared")
+        self.idle()
+        with self.news:
+            self.pieces.clear()
+            self.screen.history.top.clear()
+        return True
+
+    def _rests(self) -> bool:
+        at_prompt = self.typed.startswith("> ") or self.typed == ">"
+        return at_prompt and "Esc stops" not in "\n".join(self.lines)
+
     def say(self, prompt: str, answer: str) -> None:
         """Send *prompt* and wait for *answer*."""
         self.enter(prompt)
@@ -150,10 +173,6 @@ class Seat:
 
     def kill(self) -> None:
         self.child.kill(signal.SIGKILL)
-
-    @property
-    def modes(self) -> list[object]:
-        return termios.tcgetattr(self.child.child_fd)[:4]
 
 
 @contextmanager

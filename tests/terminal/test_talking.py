@@ -5,8 +5,8 @@ from tests.terminal.seat import CTRL_C, CTRL_D, CTRL_O, ESC
 
 def test_an_answer_is_drawn_and_its_reasoning_folded(at):
     at.enter("think about it")
-    at.see("- two") if "- two" in at.text else at.see("two")
-    at.idle()
+    at.see("two")
+    at.see("tokens,")
     assert "reasoning, 24 characters" in at.text
     assert "first this and then that" not in at.text
     assert "# Heading" not in at.text
@@ -18,17 +18,16 @@ def test_an_answer_is_drawn_and_its_reasoning_folded(at):
 
 def test_the_status_line_tells_intent_model_rule_tokens_and_cost(at):
     at.enter("fix nothing")
-    at.see("You wrote: fix nothing")
+    at.see("keyword 'fix'")
     at.idle()
     status = at.lines[at.screen.cursor.y + 1]
     for part in ("edit", "openai-compat:demo/demo", "rule edits stay here", "tokens", "USD"):
         assert part in status
-    assert "keyword 'fix'" in at.text
 
 
 def test_what_a_model_writes_cannot_steer_the_terminal(at):
     at.enter("hostile")
-    at.see("⟨U+202E⟩")
+    at.see("tokens,")
     at.idle()
     assert b"\x1b]0;PWNED" not in at.raw
     assert b"\x1b[35m" not in at.raw
@@ -52,8 +51,7 @@ def test_a_line_goes_on_after_a_backslash_alt_enter_and_ctrl_j(at):
     assert "\n  two\n  three\n  four" in at.text
 
 
-def test_ctrl_c_clears_then_leaves_and_the_terminal_is_as_before(home, at):
-    before = at.modes
+def test_ctrl_c_clears_then_leaves_and_the_terminal_is_as_before(at):
     at.send("half a thought")
     at.until(lambda: "half a thought" in at.typed, "typed")
     at.send(CTRL_C)
@@ -61,8 +59,8 @@ def test_ctrl_c_clears_then_leaves_and_the_terminal_is_as_before(home, at):
     at.until(lambda: at.typed == ">", "cleared")
     at.send(CTRL_C)
     assert at.wait() == 0
-    assert at.raw.endswith(b"\x1b[?2004l") or b"\x1b[?2004l" in at.raw[-200:]
-    assert before is not None
+    assert b"\x1b[?2004l" in at.raw[-200:]
+    assert b"\x1b[?25h" in at.raw[-200:]
 
 
 def test_ctrl_d_leaves_on_an_empty_line_only(at):

@@ -1,0 +1,47 @@
+"""What is killed: the router, the command; and how the session goes on."""
+
+from tests.e2e.house import running
+from tests.terminal.seat import ESC, seat
+
+
+def test_the_session_outlives_its_router(own_home):
+    with running(own_home) as router:
+        assert own_home.run("login").returncode == 0
+        with seat(own_home) as at:
+            at.say("hello", "You wrote: hello")
+            router.kill()
+            at.enter("is anybody there")
+            at.see("no router answers")
+            at.until(lambda: at.typed == "> is anybody there", "the prompt is back")
+            router.start()
+            at.send("\r")
+            at.see("You wrote: is anybody there")
+            at.idle()
+            at.enter("tick")
+            at.see("tick5 ")
+            router.kill()
+            router.start()
+            at.see("tick5 ")
+            at.send(ESC)
+            at.see("stopped")
+            at.idle()
+            at.enter("/usage")
+            at.see("total")
+
+
+def test_a_run_goes_on_after_the_command_was_killed(home):
+    with seat(home) as at:
+        at.enter("fix the typo")
+        at.settle_question("do it?")
+        at.kill()
+        at.until(lambda: at.over, "the end")
+    with seat(home) as at:
+        at.enter("/resume")
+        at.see("Which session?")
+        at.send("\r")
+        at.see("it goes on from where it stood")
+        at.settle_question("do it?")
+        at.send("y")
+        at.see("Done: written")
+        at.idle()
+    assert home.hello.read_text() == "Hello, world!\n"
