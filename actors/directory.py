@@ -15,16 +15,18 @@ import trio
 from actors.deciding import decided_on, preview_snapshot
 from actors.envelope import Abandon, Envelope, Forget, Leave, ReaderLeft
 from actors.parts import Parts
+from actors.reading import without_restricted
 from actors.session import SessionActor
 from actors.turn_stream import TurnStream
 from smista.core.decision import Decision, Refusal
-from smista.core.errors import SessionNotFound, ShuttingDown
+from smista.core.errors import SessionExists, SessionNotFound, ShuttingDown
 from smista.core.facts import newest_first
 from smista.core.identity import identity
 from smista.core.lifecycle import Lock
 from smista.core.model_ref import Catalog, ProviderDescriptor
 from smista.core.records import MemoryRecord, MemoryScope, Session, SessionState, TraceEvent
 from smista.core.request import ExecuteRequest
+from smista.core.session_copy import SessionCopy, as_new, settled
 from smista.core.session_views import session_detail
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
@@ -246,6 +248,23 @@ class Directory:
             forget = Forget(fact_id)
             actor.tell_nowait(forget)
             await forget.done.wait()
+
+    async def export(self, user_id: str, session_id: str) -> SessionCopy:
+        """Return the session as storage holds it, without the restricted bodies of a live run."""
+        session = await self._session(user_id, session_id)
+        copy = await self._parts.journal.read_out(session)
+        return without_restricted(copy, await self._load(session))
+
+    async def take_in(self, user_id: str, copy: SessionCopy) -> Session:
+        copy = settled(copy)
+        if not copy.session.encrypted:
+            # What is sealed is bound to its ids; all else gets new ones.
+            copy = as_new(copy, replace(copy.session, id=self._parts.clock.new_id()))
+        if not await self._parts.journal.take_in(copy):
+            raise SessionExists(
+                "there is a session by this id, and an encrypted one keeps its id; delete it first"
+            )
+        return copy.session
 
     async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
         return await self._parts.journal.spending(user_id, query)

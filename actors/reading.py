@@ -1,12 +1,15 @@
 """What a decision reads of a session's state: pure views for the snapshot."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from smista.core.calls import arguments_of, named_paths, touched_paths
 from smista.core.history import Message, Role
 from smista.core.ids import run_ms
-from smista.core.privacy import Guard
+from smista.core.privacy import Guard, guard
 from smista.core.records import DiffStatus, PlanStatus, SessionState, ToolCallRecord
+from smista.core.secret import Plain
+from smista.core.session_copy import SessionCopy
 
 
 def newest_text(state: SessionState) -> str:
@@ -49,6 +52,29 @@ def touched(state: SessionState) -> tuple[str, ...]:
     calls = (call for message in own for call in message.calls)
     paths = (path for call in calls for path in touched_paths(call.name, arguments_of(call)))
     return tuple(dict.fromkeys(paths))
+
+
+def without_restricted(copy: SessionCopy, state: SessionState) -> SessionCopy:
+    """Return *copy* without the bodies of the live run's restricted items; there they end."""
+    if state.input is None:
+        return copy
+    request = state.input.request
+    lists = guard(request.policy, request.workspace.root)
+    found = restricted_results(state, lists)
+    gone = {call.id: Plain(f"[restricted: {path}]") for call, path in found}
+    return replace(
+        copy,
+        tool_calls=tuple(_without_body(call, gone.get(call.id)) for call in copy.tool_calls),
+        diffs=tuple(
+            replace(diff, body=gone[diff.id]) if diff.id in gone else diff for diff in copy.diffs
+        ),
+    )
+
+
+def _without_body(call: ToolCallRecord, body: Plain | None) -> ToolCallRecord:
+    if body is None:
+        return call
+    return replace(call, result=call.result and body, error=call.error and body)
 
 
 def restricted_results(state: SessionState, lists: Guard) -> Iterator[tuple[ToolCallRecord, str]]:

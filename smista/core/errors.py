@@ -127,6 +127,12 @@ class SessionNotFound(SessionError):
     """Unknown, archived, or someone else's: never told apart."""
 
 
+class SessionExists(SessionError):
+    """An import brings a session that is there already."""
+
+    code = "session_exists"
+
+
 class RunInFlight(SessionError):
     code = "run_in_flight"
 

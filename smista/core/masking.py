@@ -32,6 +32,9 @@ def masked_record(record: TurnRecord) -> TurnRecord:
         tool_calls=tuple(map(mask.call, record.tool_calls)),
         diffs=tuple(map(mask.diff, record.diffs)),
         events=tuple(map(mask.event, record.events)),
+        batches=tuple(
+            replace(batch, events=tuple(map(mask.event, batch.events))) for batch in record.batches
+        ),
     )
 
 

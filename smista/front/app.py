@@ -78,6 +78,8 @@ def _add_sessions(app: "Front", sessions: SessionEndpoints) -> None:
     app.add_private("POST", f"{_SESSION}/preview", sessions.preview)
     app.add_private("GET", f"{_SESSION}/traces", sessions.traces)
     app.add_private("GET", f"{_SESSION}/usage", sessions.usage)
+    app.add_private("GET", f"{_SESSION}/export", sessions.export)
+    app.add_private("POST", "/sessions/import", sessions.take_in)
     app.add_private("GET", "/usage", sessions.spending)
 
 

@@ -26,6 +26,7 @@ from smista.core.messages import Continuation
 from smista.core.model_ref import Capabilities
 from smista.core.policy import Frozen, Policy
 from smista.core.request import ExecuteRequest
+from smista.core.session_export import SessionExport
 from smista.front.asked import Asked
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class UpdateSession(Frozen):
 CREATE_SESSION: Final = TypeAdapter(CreateSession)
 UPDATE_SESSION: Final = TypeAdapter(UpdateSession)
 EXECUTE: Final = TypeAdapter(ExecuteRequest)
+IMPORT: Final = TypeAdapter(SessionExport)
 CONTINUATION: Final[TypeAdapter[Any]] = TypeAdapter(Continuation)
 
 

@@ -4,11 +4,12 @@ import re
 from typing import Final
 
 from smista.core.errors import InvalidRequest
+from smista.core.session_export import copy_of, export_of
 from smista.core.session_views import session_summary
 from smista.core.views import preview_view
 from smista.front.asked import Asked
 from smista.front.auth import Auth, Identity
-from smista.front.bodies import CREATE_SESSION, EXECUTE, UPDATE_SESSION, read_body
+from smista.front.bodies import CREATE_SESSION, EXECUTE, IMPORT, UPDATE_SESSION, read_body
 from smista.front.ids import session_uuid
 from smista.front.queries import usage_query
 from smista.front.replies import Reply, json_reply
@@ -106,6 +107,16 @@ class SessionEndpoints:
     async def usage(self, asked: Asked, identity: Identity) -> Reply:
         session_id = session_uuid(asked.session_id)
         return json_reply(usage_view(await self._sessions.usage(identity.user_id, session_id)))
+
+    async def export(self, asked: Asked, identity: Identity) -> Reply:
+        session_id = session_uuid(asked.session_id)
+        copy = await self._sessions.export(identity.user_id, session_id)
+        return json_reply(export_of(copy).model_dump(mode="json", exclude_none=True))
+
+    async def take_in(self, asked: Asked, identity: Identity) -> Reply:
+        export = await read_body(asked, IMPORT)
+        made = await self._sessions.take_in(identity.user_id, copy_of(export, identity.user_id))
+        return json_reply({"session": session_summary(made)}, 201)
 
     async def spending(self, asked: Asked, identity: Identity) -> Reply:
         query = usage_query(asked.query)

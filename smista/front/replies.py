@@ -54,6 +54,7 @@ STATUSES: Final = {
     "router_busy": 503,
     "routing_unsupported_capability": 422,
     "run_in_flight": 409,
+    "session_exists": 409,
     "session_not_found": 404,
     "shutting_down": 503,
     "storage_error": 502,

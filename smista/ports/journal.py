@@ -14,6 +14,7 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 
 
@@ -71,6 +72,14 @@ class Journal(Protocol):
         Cut at a whole exchange: the first message is never a tool's. Answered messages are those
         of the 24 hours before *at* (None: before the session's last turn); older ones are deleted.
         """
+        ...
+
+    async def read_out(self, session: Session) -> SessionCopy:
+        """Return all of *session* but what belongs to a live run alone."""
+        ...
+
+    async def take_in(self, copy: SessionCopy) -> bool:
+        """Make the session that *copy* holds, whole or not at all; False: its id is taken."""
         ...
 
     async def record_turn(self, record: TurnRecord) -> None:

@@ -12,6 +12,7 @@ from smista.core.messages import Message
 from smista.core.model_ref import Catalog, ProviderDescriptor
 from smista.core.records import MemoryRecord, Session, TraceEvent
 from smista.core.request import ExecuteRequest
+from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
 from smista.ports.provider import Credentials
@@ -93,6 +94,12 @@ class Sessions(Protocol):
 
     async def forget(self, user_id: str, fact_id: str, *, session_id: str | None = None) -> bool:
         """Delete a fact of the user, or of that session; False: there is none with this id."""
+        ...
+
+    async def export(self, user_id: str, session_id: str) -> SessionCopy: ...
+
+    async def take_in(self, user_id: str, copy: SessionCopy) -> Session:
+        """Make a session of *copy*; an encrypted one keeps its ids. Raises SessionExists."""
         ...
 
     async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]: ...

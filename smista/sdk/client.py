@@ -236,6 +236,15 @@ class Client:
     async def usage(self, session_id: str) -> dict[str, Any]:
         return await self._call("GET", f"{_session(session_id)}/usage")
 
+    async def export_session(self, session_id: str) -> dict[str, Any]:
+        """Return the whole session as a document that `import_session` takes."""
+        return await self._call("GET", f"{_session(session_id)}/export")
+
+    async def import_session(self, document: dict[str, Any]) -> SessionSummary:
+        """Make a session of an exported one; an encrypted one keeps its id."""
+        answer = await self._call("POST", "/sessions/import", body=document)
+        return _read(SessionSummary, _member(answer, "session"))
+
     async def spending(
         self,
         *,

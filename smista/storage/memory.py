@@ -21,9 +21,11 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
+from smista.storage.copies import copy_from, copy_unit, stored_copy, tables_of_copy
 from smista.storage.facts import TABLES, facts_from, places
 from smista.storage.packing import TOKENS, page
 from smista.storage.rows import Row, Unit, ref
@@ -165,6 +167,28 @@ class MemoryJournal:
             }
         )
         return states.state_from(session, stored, kept, called, since)
+
+    async def read_out(self, session: Session) -> SessionCopy:
+        await trio.lowlevel.checkpoint()
+        run = self._rows.get(ref("session_run_state", session.id), {})
+        counted, whole = tables_of_copy()
+        results = [
+            self._span(table, session.id, 0, run.get(counter, 0))
+            for table, counter in counted.values()
+        ]
+        results += [
+            sorted(self._owned(table, session.id), key=lambda row: str(row["id"].key))
+            for table in whole.values()
+        ]
+        with rows.reading("session"):
+            return copy_from(session, stored_copy(results))
+
+    async def take_in(self, copy: SessionCopy) -> bool:
+        await trio.lowlevel.checkpoint()
+        if ref("session", copy.session.id) in self._rows:
+            return False
+        self._apply(copy_unit(copy))
+        return True
 
     async def record_turn(self, record: TurnRecord) -> None:
         await trio.lowlevel.checkpoint()

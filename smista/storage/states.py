@@ -111,7 +111,7 @@ def _message_from(base: Row, content: Row) -> Message:
     if sealed is None:
         text, calls = _spoken(base["format"], _readable(body))
     else:
-        text, calls = "", tuple(map(sealed_call, json.loads(base.get("calls", "[]"))))
+        text, calls = "", tuple(map(sealed_call, calls_of(base)))
     return Message(
         uuid=str(base["uuid"]),
         role=Role(base["role"]),
@@ -126,6 +126,11 @@ def _message_from(base: Row, content: Row) -> Message:
         sealed=sealed,
         opened=sealed is None,
     )
+
+
+def calls_of(base: Row) -> tuple[str, ...]:
+    """Return the ids of the calls in a message that is sealed."""
+    return tuple(json.loads(base.get("calls", "[]")))
 
 
 def _restricted(stored: Row) -> bool:
@@ -157,7 +162,7 @@ def state_from(
 
     Answered messages are those *since* then.
     """
-    calls = {k: _call_from(base, called.contents[k]) for k, base in called.calls.items()}
+    calls = {k: call_from(base, called.contents[k]) for k, base in called.calls.items()}
     return SessionState(
         session=session,
         run=RunState() if stored.run is None else _run_from(stored.run),
@@ -165,9 +170,9 @@ def state_from(
         sealed_input=_sealed_input_from(stored.input, stored.input_content),
         messages=tuple(_with_answers(messages, calls)),
         calls=calls,
-        diffs={k: _diff_from(base, called.bodies[k]) for k, base in called.diffs.items()},
+        diffs={k: diff_from(base, called.bodies[k]) for k, base in called.diffs.items()},
         references=references_from(stored.references),
-        plan=_plan_from(stored.plan, stored.plan_content),
+        plan=plan_from(stored.plan, stored.plan_content),
         disclosed=frozenset(stored.disclosed),
         answered=_answered_from(stored.answered, since),
         facts=facts_from(MemoryScope.SESSION, stored.facts, stored.fact_contents),
@@ -204,7 +209,7 @@ def _answer_from(stored: Row) -> AnsweredRecord:
     )
 
 
-def _plan_from(base: Row | None, content: Row | None) -> PlanRecord | None:
+def plan_from(base: Row | None, content: Row | None) -> PlanRecord | None:
     if base is None:
         return None
     body = None if content is None else secret_from_text(content["content"])
@@ -252,7 +257,7 @@ def _answer(asked: Message, call: ToolCallRecord | None) -> Message | None:
     )
 
 
-def _call_from(base: Row, content: Row) -> ToolCallRecord:
+def call_from(base: Row, content: Row) -> ToolCallRecord:
     arguments = secret_from_text(content["arguments"])
     if arguments is None:
         raise StorageError("a tool call has lost its arguments; restore a backup")
@@ -273,7 +278,7 @@ def _call_from(base: Row, content: Row) -> ToolCallRecord:
     )
 
 
-def _diff_from(base: Row, content: Row) -> DiffRecord:
+def diff_from(base: Row, content: Row) -> DiffRecord:
     body = secret_from_text(content["content"])
     if body is None:
         raise StorageError("a diff has lost its body; restore a backup")

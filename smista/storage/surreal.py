@@ -26,10 +26,12 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
 from smista.storage.bridge import Login, Target
+from smista.storage.copies import READ, copy_from, copy_unit, stored_copy, take_in
 from smista.storage.facts import TABLES, facts_from, has_all_texts, places
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
@@ -262,6 +264,19 @@ class SurrealJournal:
                 for name, each in zip(states.CALL_TABLES, theirs, strict=True)
             }
         )
+
+    async def read_out(self, session: Session) -> SessionCopy:
+        state = ref("session_run_state", session.id)
+        _, *results = await self._store.read(READ, s=key(session.id), state=state)
+        with rows.reading("session"):
+            return copy_from(session, stored_copy(results))
+
+    async def take_in(self, copy: SessionCopy) -> bool:
+        if await self._row(ref("session", copy.session.id)) is not None:
+            return False
+        text, values = take_in(copy_unit(copy))
+        await self._store.change(text, **values)
+        return True
 
     async def record_turn(self, record: TurnRecord) -> None:
         unit = turn_unit(record)

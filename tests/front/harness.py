@@ -34,6 +34,7 @@ from smista.core.records import (
     User,
 )
 from smista.core.request import ExecuteRequest
+from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.front.app import create_app
 from smista.front.serve import serve
@@ -234,6 +235,15 @@ class FakeSessions:
     async def usage(self, user_id: str, session_id: str) -> tuple[CostSum, ...]:
         await self._enter(user_id, session_id)
         return self.costs
+
+    async def export(self, user_id: str, session_id: str) -> SessionCopy:
+        await self._enter(user_id, session_id)
+        return SessionCopy(session=self.session)
+
+    async def take_in(self, user_id: str, copy: SessionCopy) -> Session:
+        await self._enter(user_id)
+        self.seen.append((copy,))
+        return copy.session
 
     async def spending(self, user_id: str, query: UsageQuery) -> tuple[UsageSum, ...]:
         await self._enter(user_id)

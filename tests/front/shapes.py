@@ -24,6 +24,7 @@ OF_SESSION = [
     ("POST", "/preview"),
     ("GET", "/traces"),
     ("GET", "/usage"),
+    ("GET", "/export"),
 ]
 PRIVATE = [
     *((method, SESSION + path) for method, path in OF_SESSION),
