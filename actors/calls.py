@@ -1,7 +1,7 @@
 """A turn's tool calls: mediated when the model asks, settled when the client answers."""
 
 from actors.draft import Draft
-from actors.own_calls import run_own_call
+from actors.own_calls import cannot_succeed, run_own_call
 from smista.core.decision import Decision
 from smista.core.history import Call
 from smista.core.intents import Mode
@@ -39,9 +39,11 @@ def mediate_call(
     if verdict.mode is Mode.DENY:
         draft.answer_call(call.call_id, verdict.reason, is_error=True, paths=())
         return None
-    if call.name in ROUTER_TOOLS and verdict.mode is Mode.ALLOW:
-        run_own_call(draft, call.call_id, local=decision.descriptor.local)
-        return None
+    if call.name in ROUTER_TOOLS:
+        own, local = call.call_id, decision.descriptor.local
+        if verdict.mode is Mode.ALLOW or cannot_succeed(draft, own, arguments, local=local):
+            run_own_call(draft, own, local=local)
+            return None
     _propose(draft, call, arguments, restricted=decision.restricted_in_view)
     return PendingCall(call.call_id, verdict.mode, verdict.restricted_in_view)
 

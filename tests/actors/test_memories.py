@@ -205,6 +205,49 @@ async def test_what_needs_approval_is_run_by_the_router_once_it_is_given():
         assert [e.payload["decision"] for e in approvals] == ["approved"]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        remember("the key is ghp_" + "a1B2" * 9),
+        remember(operation="forget", key="nonsense"),
+        called("use_skill", '{"name":"nonsense"}'),
+    ],
+)
+async def test_nobody_is_asked_about_a_call_that_cannot_succeed(call):
+    model = ScriptedProvider(call, said("sorry"))
+    offered = {
+        "files": [],
+        "instructions": [],
+        "available_skills": [{"name": "s", "content": SKILL}],
+    }
+    asking = permitting(memory="ask", skill="ask")
+    async with open_house(model) as house:
+        ending = await outcome(await house.execute(policy=asking, attachments=offered))
+        assert ending.status is Status.COMPLETED
+        (call,) = (await house.state()).calls.values()
+        assert call.status is CallStatus.FAILED
+
+
+async def test_a_call_whose_arguments_storage_masked_is_not_run():
+    async with open_house() as house:
+        state = await house.state()
+    draft = Draft(SessionState(session=state.session), TickingClock().now())
+    draft.begin_run(keyed_id(USER, "run"), request())
+    draft.add_user("x")
+    call = ToolCallRecord(
+        id=keyed_id(USER, "call"),
+        tool_name="memory",
+        status=CallStatus.PENDING,
+        arguments=Plain('{"operation":"record","scope":"user","value":"[masked: token]"}'),
+        created_at=draft.now,
+        masked=("token",),
+    )
+    draft.put_call(call)
+    run_own_call(draft, call.id, local=True)
+    assert draft.memory.written == ()
+    assert draft.state.calls[call.id].status is CallStatus.FAILED
+
+
 @pytest.mark.parametrize("word", [{"decision": "rejected"}, {}, {"is_error": True}])
 async def test_without_the_users_yes_nothing_is_kept(word):
     model = ScriptedProvider(remember("uses vim"), said("as you like"))
