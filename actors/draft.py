@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from actors.memories import FactChanges, with_fact, without_fact
-from actors.reading import restricted_results
+from actors.restricted import forgotten
+from actors.seals import Seals
 from actors.wording import call_payload, message_payload, with_calls
-from smista.core.answers import envelopes_of
 from smista.core.decision import Decision, Item
 from smista.core.exchanges import with_result
 from smista.core.history import Call, Role
@@ -22,10 +22,9 @@ from smista.core.history import Message as Said
 from smista.core.ids import row_id
 from smista.core.intents import TaskIntent
 from smista.core.masking import masked_record
-from smista.core.messages import Message, ToolResults
-from smista.core.opening import arrive, opened, without_lost
+from smista.core.messages import Message
+from smista.core.opening import opened
 from smista.core.phase import AwaitingEncrypt, AwaitingTool, Idle, Phase
-from smista.core.privacy import guard
 from smista.core.records import (
     AnsweredRecord,
     ApprovalRecord,
@@ -45,25 +44,16 @@ from smista.core.records import (
     ToolCallRecord,
     TraceEvent,
     TurnRecord,
-    Unsealed,
 )
 from smista.core.request import ExecuteRequest
 from smista.core.sealing import Told, split
-from smista.core.secret import Envelope, Opened, Plain
+from smista.core.secret import Opened, Plain
 from smista.core.stream import Usage
 from smista.core.totals import Totals
 from smista.core.views import cost_payload, selection_payload
 
 Over = Idle | AwaitingEncrypt
 """Where a run is over; in an encrypted session its last words may still have to be sealed."""
-
-
-class SealedResult(NamedTuple):
-    """What a client sealed of a tool's result: its *text*, as *form* says."""
-
-    text: str
-    envelope: Envelope
-    form: str
 
 
 class Draft:
@@ -84,8 +74,7 @@ class Draft:
         self._diffs: dict[str, DiffRecord] = {}
         self._approvals: list[ApprovalRecord] = []
         self._plans: dict[str, PlanRecord] = {}
-        self._arrived = Unsealed()
-        self._sealed_results: dict[str, SealedResult] = {}
+        self._seals = Seals()
         self.memory = FactChanges()
         self.own_calls: list[str] = []  # approved calls that the router has still to run
         self._events: list[TraceEvent] = []
@@ -156,22 +145,9 @@ class Draft:
         turn = max(self.model_calls, self._first_turn)
         return row_id(self.run_id, turn, self._attempt, self._ordinal, table)
 
-    # --- what a client sealed and opened -----------------------------------------------------
-
     def take_envelopes(self, message: Message) -> None:
         """Take what *message* brings for rows that wait; without any, lost rows are given up."""
-        given = envelopes_of(message)
-        if given is None:
-            self.state = without_lost(self.state)
-            return
-        self.state, self._arrived = arrive(self.state, given)
-        if isinstance(message, ToolResults):
-            self._sealed_results = {
-                each.call_id: SealedResult(
-                    each.content, given[f"tool_call:{each.call_id}"], each.sealed_as or "text"
-                )
-                for each in message.data.results
-            }
+        self.state = self._seals.take(self.state, message)
 
     def take_opened(self, texts: Mapping[str, str]) -> None:
         self.state = opened(self.state, texts)
@@ -297,9 +273,7 @@ class Draft:
         """Store the result of a call, move its diff, and append the result to the history."""
         call = self.state.calls[call_id]
         restricted = restricted or call.restricted
-        sealed = self._sealed_results.get(call_id)
-        if sealed is not None and sealed.text != content:
-            sealed = None  # the words are the router's own, so they have to be sealed anew
+        sealed = self._seals.of_result(call_id, content)
         body = Plain(content) if sealed is None else Opened(content, sealed.envelope)
         self.put_call(
             replace(
@@ -407,26 +381,13 @@ class Draft:
 
     def _forget_restricted(self) -> None:
         """Replace the bodies of the run's restricted items: they live only while it does."""
-        if self.state.input is None:
-            return
-        request = self.state.input.request
-        lists = guard(request.policy, request.workspace.root)
-        for call, path in restricted_results(self.state, lists):
-            self._replace_result(call, f"[restricted: {path}]")
-            diff = self.state.diffs.get(call.id)
-            if diff is not None:
-                self.put_diff(replace(diff, body=Plain(f"[restricted: {path}]")))
-
-    def _replace_result(self, call: ToolCallRecord, text: str) -> None:
-        body = Plain(text)
-        kept = replace(call, result=call.result and body, error=call.error and body)
-        self._calls[call.id] = kept
-        messages = tuple(
-            replace(m, text=text, sealed=None, opened=True) if m.call_id == call.id else m
-            for m in self.state.messages
+        gone = forgotten(self.state)
+        self._calls |= gone.calls
+        for diff in gone.diffs:
+            self.put_diff(diff)
+        self.state = replace(
+            self.state, calls={**self.state.calls, **gone.calls}, messages=gone.messages
         )
-        calls = {**self.state.calls, call.id: kept}
-        self.state = replace(self.state, calls=calls, messages=messages)
 
     # --- events ------------------------------------------------------------------------------
 
@@ -526,7 +487,7 @@ class Draft:
             record,
             self.base,
             self.state,
-            arrived=self._arrived,
+            arrived=self._seals.arrived,
             told=told,
             new_id=lambda: self.new_id("session_run_input"),
         )

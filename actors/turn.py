@@ -17,7 +17,16 @@ from actors.asking import may_fall_back, may_retry, wait_before_retry
 from actors.calls import mediate_call
 from actors.deciding import decided_on, take_snapshot
 from actors.draft import Draft
+from actors.endings import (
+    awaiting_approval,
+    awaiting_opening,
+    awaiting_tools,
+    completed,
+    idle,
+    tool_requests,
+)
 from actors.envelope import Envelope
+from actors.noting import note_decision, note_refusal, place
 from actors.opening import Opening, take_message
 from actors.own_calls import run_own_call
 from actors.parts import Parts
@@ -36,41 +45,30 @@ from smista.core.errors import (
     Superseded,
 )
 from smista.core.events import Status, ToolCallRequested, TurnEnd, UsageEvent, failed
-from smista.core.gates import PLAN, Gate, next_gate
-from smista.core.history import Call, Role
+from smista.core.gates import Gate, next_gate
+from smista.core.history import Call
 from smista.core.identity import Identity
-from smista.core.lifecycle import Lock, allowed_continuations, pause_of
+from smista.core.lifecycle import Lock
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
 from smista.core.model_ref import ModelDescriptor, ModelRef
 from smista.core.opening import own_sealed, sealed_facts, unopened
 from smista.core.outcomes import remember
 from smista.core.phase import (
-    AwaitingApproval,
-    AwaitingDecrypt,
     AwaitingEncrypt,
-    AwaitingTool,
     Idle,
     PendingCall,
     Phase,
 )
 from smista.core.prices import call_cost
-from smista.core.records import AnsweredRecord, Before, EventType, RouteContext, SessionState
+from smista.core.records import AnsweredRecord, Before, EventType, SessionState
 from smista.core.sealing import Told, clear_run
 from smista.core.secret import Envelope as Sealing
-from smista.core.session_views import lists, sealing_of, tool_request, trace_id, with_rows
+from smista.core.session_views import lists, sealing_of, with_rows
 from smista.core.snapshot import Attempt, Snapshot
 from smista.core.stream import Usage
 from smista.core.totals import Totals
-from smista.core.views import (
-    classification_payload,
-    classification_view,
-    context_view,
-    failure_payload,
-    refusal_payload,
-    routing_payload,
-    routing_view,
-)
+from smista.core.views import failure_payload
 
 Outcome = tuple[SessionState | None, TurnEnd]
 
@@ -249,14 +247,14 @@ class Turn:
         self._draft.now = self._parts.clock.now()
         match decided:
             case Refusal():
-                self._note_refusal(decided)
+                note_refusal(self._draft, decided)
                 raise decided.error
             case Decision():
                 rows = self._chosen_sealed(decided)
                 if rows:
-                    self._draft.context(*_route_of(decided))
+                    place(self._draft, decided)
                     return ToOpen(rows)
-                self._note(decided, again=bool(passed_over))
+                note_decision(self._draft, decided, again=bool(passed_over))
                 return decided
 
     def _chosen_sealed(self, decision: Decision) -> dict[str, Sealing]:
@@ -310,27 +308,6 @@ class Turn:
 
     # --- what it leaves ----------------------------------------------------------------------
 
-    def _note(self, decision: Decision, *, again: bool) -> None:
-        draft = self._draft
-        draft.add_routing(decision)
-        if not again:
-            draft.note(EventType.CLASSIFICATION, classification_payload(decision.classification))
-        routed = routing_payload(decision.routing, decision.prompt, decision.attempts)
-        draft.note(EventType.ROUTING_DECISION, routed)
-        draft.add_selection(decision.items)
-
-    def _note_refusal(self, refusal: Refusal) -> None:
-        """Place the events of a failed route at the route's primary; without one, drop them."""
-        primary, draft = refusal.primary, self._draft
-        intent = refusal.classification.intent
-        if primary is None:
-            draft.context(intent, "", "", None)
-        else:
-            draft.context(intent, primary.provider, primary.model, refusal.matched_rule)
-        draft.note(EventType.CLASSIFICATION, classification_payload(refusal.classification))
-        draft.note(EventType.ROUTING_DECISION, refusal_payload(refusal))
-        draft.add_selection(refusal.items)
-
     def _spend(self, decision: Decision, answer: Answer) -> None:
         """Note what the call used, once; the client hears of it too."""
         usage, answer.usage = answer.usage, None
@@ -374,59 +351,24 @@ class Turn:
         return mediate_call(self._draft, decision, self._snapshot, call, cut=cut)
 
     async def _await_tools(self, pending: tuple[PendingCall, ...]) -> Outcome:
-        state = self._draft.state
-        requests = [tool_request(state.calls[p.call_id], p) for p in pending]
-        data = {"tool_requests": [r.body() for r in requests], "trace_id": trace_id(state)}
-        phase = AwaitingTool(pending)
-        allowed = allowed_continuations(pause_of(phase))
-        outcome = await self._commit(phase, TurnEnd(Status.AWAITING_TOOL, data, allowed))
+        requests = tool_requests(self._draft.state, pending)
+        outcome = await self._commit(*awaiting_tools(self._draft.state, pending, requests))
         for request in requests:
             self.stream.put(ToolCallRequested(request))
         return outcome
 
     async def _await_approval(self, gate: Gate) -> Outcome:
         approval_id = self._draft.new_id("session_approval")
-        detail = {k: v for k, v in gate.detail.items() if k != "content"}
-        resume = "NextTurn" if gate.kind == PLAN else "Invoke"
-        phase = AwaitingApproval(approval_id, gate.kind, resume, detail)
-        approval = {"approval_id": approval_id, "kind": gate.kind, "detail": gate.detail}
-        data = {"approval": approval, "trace_id": trace_id(self._draft.state)}
-        allowed = allowed_continuations(pause_of(phase))
-        return await self._commit(phase, TurnEnd(Status.AWAITING_APPROVAL, data, allowed))
+        return await self._commit(*awaiting_approval(self._draft.state, approval_id, gate))
 
     async def _await_opening(self, rows: Mapping[str, Sealing]) -> Outcome:
         """Have the client open *rows*: without them nothing can be decided, or no prompt built."""
         self._draft.cancel_own("the run had to be opened first; ask again")
         command = self._opening.command if self._draft.first_call else None
-        phase = AwaitingDecrypt(tuple(rows), command)
-        sealed = {name: envelope.model_dump() for name, envelope in rows.items()}
-        data = {"to_decrypt": sealed, "trace_id": trace_id(self._draft.state)}
-        allowed = allowed_continuations(pause_of(phase))
-        return await self._commit(phase, TurnEnd(Status.AWAITING_DECRYPT, data, allowed))
+        return await self._commit(*awaiting_opening(self._draft.state, rows, command))
 
     async def _complete(self, decision: Decision, answer: Answer) -> Outcome:
-        routing = decision.routing
-        message = {
-            "role": Role.ASSISTANT.value,
-            "content": answer.text,
-            "provider": routing.provider,
-            "model": routing.model,
-        }
-        data = {
-            "message": message,
-            "classification": classification_view(decision.classification),
-            "routing": routing_view(routing),
-            "context": context_view(decision.items),
-            "usage": self._draft.state.run.spent.view(),
-            "trace_id": trace_id(self._draft.state),
-        }
-        if answer.cut:
-            data["message"] = {**message, "finish": "length"}
-        if not self._encrypted:
-            return await self._commit(Idle(), TurnEnd(Status.COMPLETED, data))
-        phase = AwaitingEncrypt(())
-        allowed = allowed_continuations(pause_of(phase))
-        return await self._commit(phase, TurnEnd(Status.COMPLETED, data, allowed))
+        return await self._commit(*completed(self._draft.state, decision, answer))
 
     async def _end_run(self) -> Outcome:
         """End the run without a model; what an encrypted session has not sealed is asked for."""
@@ -434,15 +376,12 @@ class Turn:
             self._draft.base.run.phase, AwaitingEncrypt
         )
         if not self._encrypted or left:
-            return await self._commit(Idle(), self._idle())
+            return await self._commit(Idle(), idle(self._draft.state))
         return await self._commit(AwaitingEncrypt(()), sealing_of(self._draft.state))
 
     @property
     def _encrypted(self) -> bool:
         return self._draft.state.session.encrypted
-
-    def _idle(self) -> TurnEnd:
-        return TurnEnd(Status.IDLE, {"trace_id": trace_id(self._draft.state)})
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -521,7 +460,7 @@ class Turn:
                     return await self._commit(Idle(), failed(_superseded()))
                 # The break that stopped it will tell what has to be sealed.
                 rest = AwaitingEncrypt(()) if self._encrypted else Idle()
-                return await self._commit(rest, self._idle())
+                return await self._commit(rest, idle(self._draft.state))
             except StorageError as broken:
                 return None, failed(broken)
         return None, failed(StorageUnavailable("the turn's last write did not end in time"))
@@ -557,11 +496,6 @@ class Turn:
         if self._answer.text:
             self._draft.add_assistant(self._answer.text, (), self._decision, interrupted=True)
         self._answer = None
-
-
-def _route_of(decision: Decision) -> RouteContext:
-    routing = decision.routing
-    return RouteContext(routing.task_type, routing.provider, routing.model, routing.matched_rule)
 
 
 def _superseded() -> Superseded:

@@ -460,3 +460,89 @@ async def test_preview_and_execute_agree_without_opening_anything():
             assert 1 < len(held) < 11
             assert shown == [label for label in held if label != "the prompt"]
             assert len(again.opened[0]) == len(shown)
+
+
+# --- memory ---------------------------------------------------------------------------------
+
+FACT = json.dumps(
+    {"operation": "record", "scope": "session", "key": "PLANTED key", "value": "PLANTED fact"}
+)
+REMEMBERING = {
+    **request().policy.model_dump(mode="json"),
+    "tools": {"permissions": {"memory": "allow"}},
+}
+
+
+async def test_what_is_remembered_is_sealed_and_opened_with_the_history():
+    model = ScriptedProvider(called("memory", FACT), said("noted"), said("known"))
+    async with open_sealed(model) as client:
+        await client.finish(await client.execute("PLANTED", policy=REMEMBERING))
+        (fact,) = (await client.state()).facts
+        assert fact.key is None
+        assert json.loads(client.sealed[f"memory:{fact.id}"]) == {
+            "key": "PLANTED key",
+            "content": "PLANTED fact",
+        }
+        async with restarted(client) as again:
+            wanted = await again.house.directory.preview(
+                USER, client.session_id, request("again", policy=REMEMBERING), {}
+            )
+            ending = await again.execute("again", policy=REMEMBERING)
+            assert len(again.opened) == 1
+            assert f"memory:{fact.id}" in again.opened[0]
+            assert "PLANTED fact" in model.prompts[-1].system
+            assert "memory" in {item.kind for item in wanted.included}
+            await again.finish(ending)
+
+
+async def test_a_fact_that_its_user_deletes_before_it_is_sealed_is_not_stored():
+    model = ScriptedProvider(called("memory", FACT), said("noted"))
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", policy=REMEMBERING)
+        (name,) = (each for each in ending.data["to_encrypt"] if each.startswith("memory:"))
+        directory = client.house.directory
+        await directory.forget(USER, name.removeprefix("memory:"), session_id=client.session_id)
+        await client.finish(ending)
+        assert (await client.state()).facts == ()
+
+
+async def test_a_users_fact_stays_in_the_session_unless_the_policy_allows_it():
+    fact = json.dumps({"operation": "record", "scope": "user", "value": "PLANTED fact"})
+    model = ScriptedProvider(called("memory", fact), said("noted"))
+    policy = {**REMEMBERING, "tools": {"permissions": {}}}
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", policy=policy)
+        while ending.status is Status.AWAITING_TOOL:
+            ending = await client.tell(client.results(ending, "", decision="approved"))
+        await client.finish(ending)
+        assert len((await client.state()).facts) == 1
+        assert await client.house.directory.facts(USER) == ()
+
+
+async def test_a_run_that_was_restarted_goes_on_after_an_approved_call_of_the_routers():
+    model = ScriptedProvider(called("memory", FACT), said("well"))
+    policy = {**REMEMBERING, "tools": {"permissions": {"memory": "ask"}}}
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", policy=policy)
+        assert ending.status is Status.AWAITING_TOOL
+        async with restarted(client) as again:
+            results = client.results(ending, "", decision="approved")
+            ending = await again.through(await again.tell(results))
+            assert ending.status is Status.COMPLETED
+            await again.finish(ending)
+            # What the call asked for was sealed when the user's word came.
+            assert (await again.state()).facts == ()
+
+
+async def test_restricted_results_are_forgotten_with_the_run_and_sealed_anew():
+    model = ScriptedProvider(called("read_file", '{"path": "keys/PLANTED"}'), said("done"))
+    policy = {**ASKING, "privacy": {"restricted_paths": ["keys/**"]}}
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", policy=policy)
+        results = client.results(ending, "PLANTED secret", paths=("keys/PLANTED",))
+        ending = await client.tell(results)
+        (call_id,) = (each.call_id for each in results.data.results)
+        entry = json.loads(ending.data["to_encrypt"][f"tool_call:{call_id}"])
+        assert entry["content"] == "[restricted: keys/PLANTED]"
+        await client.finish(ending)
+        assert "PLANTED secret" not in [text for _, text in await client.said()]
