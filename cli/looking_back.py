@@ -39,18 +39,23 @@ async def find_listed(client: Client, text: str, *, archived: bool = False) -> S
 
     *archived* ones are found only when asked for. Raises BadUsage unless exactly one fits.
     """
+    check_name(text)
     part = text.lower()
-    if not _ID_PART.match(part) or len(part) < SHORTEST:
-        raise BadUsage(
-            f"{text!r} is no session id; give at least {SHORTEST} characters of its begin or end, "
-            "as `smista session list` shows them"
-        )
     owned = await client.sessions()
     found = [each for each in owned if each.id.startswith(part) or each.id.endswith(part)]
     living = [each for each in found if archived or not each.archived]
     if len(living) == 1:
         return living[0]
     raise BadUsage(_not_one(text, living or found))
+
+
+def check_name(text: str) -> None:
+    """Raise BadUsage if *text* cannot be a part of any id; asks nobody."""
+    if not _ID_PART.match(text.lower()) or len(text) < SHORTEST:
+        raise BadUsage(
+            f"{text!r} is no session id; give at least {SHORTEST} characters of its begin or end, "
+            "as `smista session list` shows them"
+        )
 
 
 def _not_one(text: str, found: Sequence[SessionSummary]) -> str:

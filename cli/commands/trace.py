@@ -4,7 +4,7 @@ import asyncclick as click
 
 from cli.configuration import configured
 from cli.connection import open_router
-from cli.looking_back import find_session, read_messages, read_trace
+from cli.looking_back import check_name, find_session, read_messages, read_trace
 from cli.surroundings import Surroundings
 from cli.timeline import said_in, timeline
 from cli.visible import echo, visible_line
@@ -23,6 +23,8 @@ async def trace(
 
     SESSION is an id, or the first or last characters of one.
     """
+    if session is not None:
+        check_name(session)
     config = (await configured(here)).merged
     async with open_router(here, config) as client:
         found = await find_session(client, here, session)
