@@ -15,6 +15,7 @@ from cli.git import risky_keys
 from cli.git_words import EXCLUDABLE, is_harmless, shows_content
 from cli.shell import DEFAULT_SECONDS, Ran, run_program
 from cli.surroundings import Surroundings
+from cli.veil import PLAIN, Veil
 from cli.watching import Output
 from smista.core.privacy import Guard
 
@@ -60,7 +61,7 @@ async def run_git(
     call: GitCall,
     here: Surroundings,
     *,
-    hidden: frozenset[str],
+    veil: Veil = PLAIN,
     output: Output | None = None,
 ) -> GitRan:
     """Run git and say if its output may hold something restricted. Raises OSError."""
@@ -70,7 +71,7 @@ async def run_git(
         words,
         here,
         seconds=DEFAULT_SECONDS,
-        hidden=hidden | inherited,
+        veil=veil.without(inherited),
         extra=_QUIET,
         output=output,
     )

@@ -9,6 +9,7 @@ from cli.questions import Question, question_of
 from cli.render import render
 from cli.session_folder import Sealer
 from cli.surroundings import Surroundings
+from cli.veil import PLAIN, Veil
 from cli.visible import echo, echo_styled
 from smista.core.events import Event, Status, ToolRequest, TurnEnd
 from smista.core.messages import ApprovalDecision, ToolResultEntry
@@ -36,7 +37,7 @@ class TerminalHost:
         yes: bool = False,
         named: frozenset[str] = frozenset(),
         quiet: bool = False,
-        hidden: frozenset[str] = frozenset(),
+        hidden: Veil = PLAIN,
         sizes: Mapping[str, int] | None = None,
         guard: Guard | None = None,
         copies: Copies | None = None,

@@ -45,6 +45,7 @@ from cli.tools import (
     prepare,
     touched,
 )
+from cli.veil import PLAIN, Veil
 from cli.visible import visible_line
 from smista.core.calls import call_restriction
 from smista.core.events import ToolRequest
@@ -93,7 +94,7 @@ class Machine:
     """Runs the tools of one session under the user's policy.
 
     *yes*: writes inside the root are approved in advance; *named*: so is what needs these
-    permissions alone. *hidden*: variables that no command sees. *refused_last*: the newest thing
+    permissions alone. *hidden*: which variables no command sees. *refused_last*: the newest thing
     that needed permission did not get it. *sizes*: bytes of what was sent, by path or tool.
     """
 
@@ -105,7 +106,7 @@ class Machine:
         *,
         yes: bool = False,
         named: frozenset[str] = frozenset(),
-        hidden: frozenset[str] = frozenset(),
+        hidden: Veil = PLAIN,
         sizes: Mapping[str, int] | None = None,
         guard: Guard | None = None,
         copies: Copies | None = None,
@@ -287,7 +288,7 @@ class Machine:
             await self._note_change(prepared.action)
         try:
             return await perform(
-                prepared, self._here, hidden=self._hidden, output=self._person.output
+                prepared, self._here, veil=self._hidden, output=self._person.output
             )
         finally:
             if watched and request.name in ("shell", "git"):

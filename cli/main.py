@@ -1,7 +1,6 @@
 """The group of all commands, and the one place that turns errors into exit codes."""
 
 import os
-import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -93,8 +92,10 @@ async def cli(
       --no-stream             Print the answer when it is complete.
     """
     from cli.logs import configure
+    from cli.secrecy import keep_memory_private
     from cli.surroundings import look_around
 
+    keep_memory_private()
     configure(log_filter or "off", Path(log_file) if log_file else None)
     here = look_around(
         umask=ctx.obj, log_file=log_file, log_filter=log_filter, enforce_keyring=enforce_keyring
@@ -106,7 +107,6 @@ async def cli(
 
 def run(argv: Sequence[str], *, umask: int = 0o077) -> int:
     """Run the command line *argv* and return its exit code. *umask* is the user's own."""
-    _leave_no_core()
     _open_streams()
     try:
         commands = [name for name, each in COMMANDS.items() if each.section]
@@ -149,12 +149,6 @@ async def _leave_when_told(
     async for number in signals:
         told.append(number)
         scope.cancel(reason="told to leave")
-
-
-def _leave_no_core() -> None:
-    # A core file would hold the keys that were in memory.
-    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def _open_streams() -> None:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from cli.failures import BadUsage
 from cli.surroundings import Surroundings
+from cli.veil import Veil
 from cli.visible import echo, visible_line
 from smista.core.model_ref import ModelRef
 from smista.local.config_checks import SECRET
@@ -92,10 +93,13 @@ async def provider_keys(
     return found
 
 
-def secret_names(config: ConfigFile) -> frozenset[str]:
-    """Return the names that `${secret:NAME}` references use."""
+def secret_names(config: ConfigFile) -> Veil:
+    """Hide the names that `${secret:NAME}` references use; show what the user's file lists."""
     references = (entry.api_key for entry in config.providers.values() if entry.api_key)
-    return frozenset(match[1] for match in map(SECRET.match, references) if match)
+    return Veil(
+        names=frozenset(match[1] for match in map(SECRET.match, references) if match),
+        shown=frozenset(config.local_preferences.pass_variables),
+    )
 
 
 async def _provider_key(

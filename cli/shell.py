@@ -12,6 +12,7 @@ import trio
 
 from cli.descendants import Hold, hold_descendants
 from cli.surroundings import Surroundings
+from cli.veil import PLAIN, Veil
 from cli.watching import Output, Watching
 
 DEFAULT_SECONDS: Final = 60.0
@@ -21,8 +22,6 @@ MAX_OUTPUT: Final = 64 * 1024
 
 AFTERWARDS: Final = 0.5
 """Seconds in which the rest of the output may arrive once the command has ended."""
-
-_SECRET_ENDINGS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ async def run_shell(
     here: Surroundings,
     *,
     seconds: float,
-    hidden: frozenset[str] = frozenset(),
+    veil: Veil = PLAIN,
     output: Output | None = None,
 ) -> Ran:
     """Run *line* with `/bin/sh` in the project root and return what it said.
@@ -71,7 +70,7 @@ async def run_shell(
     is; what has left the group goes on, and that is said.
     """
     words = ["/bin/sh", "-c", line]
-    return await run_program(words, here, seconds=seconds, hidden=hidden, output=output)
+    return await run_program(words, here, seconds=seconds, veil=veil, output=output)
 
 
 async def run_program(
@@ -79,7 +78,7 @@ async def run_program(
     here: Surroundings,
     *,
     seconds: float,
-    hidden: frozenset[str] = frozenset(),
+    veil: Veil = PLAIN,
     extra: Mapping[str, str] | None = None,
     output: Output | None = None,
 ) -> Ran:
@@ -88,7 +87,7 @@ async def run_program(
         process = await trio.lowlevel.open_process(
             words,
             cwd=here.root,
-            env={**_environment(here.environ, hidden), **(extra or {})},
+            env={**veil.over(here.environ), **(extra or {})},
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,
@@ -168,11 +167,3 @@ class _Running:
 def _kill_group(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-
-
-def _environment(environ: Mapping[str, str], hidden: frozenset[str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environ.items()
-        if name not in hidden and not name.upper().endswith(_SECRET_ENDINGS)
-    }

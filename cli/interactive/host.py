@@ -17,6 +17,7 @@ from cli.questions import Question, question_of
 from cli.render import render
 from cli.session_folder import Sealer
 from cli.surroundings import Surroundings
+from cli.veil import Veil
 from cli.visible import visible, visible_line
 from smista.core.events import (
     Event,
@@ -51,7 +52,7 @@ class PromptHost:
         gauge: Gauge,
         *,
         yes: bool,
-        hidden: frozenset[str],
+        hidden: Veil,
         guard: Guard | None,
         copies: Copies | None,
     ) -> None:

@@ -37,6 +37,7 @@ from cli.tools.running import (
     run_git_call,
 )
 from cli.tools.writing import prepare_edit, prepare_write, write
+from cli.veil import PLAIN, Veil
 from cli.watching import Output
 from smista.core.events import ToolRequest
 from smista.core.privacy import Guard
@@ -107,10 +108,10 @@ async def perform(
     prepared: Prepared,
     here: Surroundings,
     *,
-    hidden: frozenset[str] = frozenset(),
+    veil: Veil = PLAIN,
     output: Output | None = None,
 ) -> Outcome:
-    """Do what was prepared. *hidden* names variables that a command must not see.
+    """Do what was prepared. *veil* hides variables from a command.
 
     *output* is given what a command says while it runs. Raises Differs if a file is not any more
     what was shown of it; it was not touched then.
@@ -121,11 +122,11 @@ async def perform(
         case Change() as change:
             return await _change(change, here)
         case Command() as command:
-            return await run_command(command, here, hidden, output)
+            return await run_command(command, here, veil, output)
         case Looking() as looking:
             return await look(looking, here)
         case GitCall() as git:
-            return await run_git_call(git, here, hidden, output)
+            return await run_git_call(git, here, veil, output)
         case Fetch() as call:
             return await fetch(call)
 

@@ -11,6 +11,7 @@ from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
 from cli.surroundings import Surroundings
 from cli.tools.arguments import know, number, string
 from cli.tools.calls import Command, Fetch, Outcome, Prepared
+from cli.veil import Veil
 from cli.watching import Output
 from smista.core.privacy import Guard
 from smista.sdk.errors import NotFetched
@@ -52,17 +53,17 @@ def prepare_fetch(arguments: Mapping[str, Any]) -> Prepared:
 
 
 async def run_command(
-    command: Command, here: Surroundings, hidden: frozenset[str], output: Output | None
+    command: Command, here: Surroundings, veil: Veil, output: Output | None
 ) -> Outcome:
-    ran = await run_shell(command.line, here, seconds=command.seconds, hidden=hidden, output=output)
+    ran = await run_shell(command.line, here, seconds=command.seconds, veil=veil, output=output)
     return Outcome(content=ran.text, is_error=ran.failed)
 
 
 async def run_git_call(
-    call: GitCall, here: Surroundings, hidden: frozenset[str], output: Output | None
+    call: GitCall, here: Surroundings, veil: Veil, output: Output | None
 ) -> Outcome:
     try:
-        done = await run_git(call, here, hidden=hidden, output=output)
+        done = await run_git(call, here, veil=veil, output=output)
     except OSError as error:
         return Outcome(content=f"git cannot be started: {error.strerror}", is_error=True)
     return Outcome(

@@ -36,10 +36,13 @@ class RouterConnection(Frozen):
 
 
 class Preferences(Frozen):
+    """*pass_variables*: commands of a model see these, though they are named like keys."""
+
     auto_apply: bool = False
     local_only: bool = False
     no_network: bool = False
     encrypt_sessions: bool = True
+    pass_variables: tuple[str, ...] = ()
 
     def travelling(self) -> LocalPreferences:
         """Return the part a request carries."""

@@ -8,6 +8,7 @@ import trio
 
 from cli import shell
 from cli.tools import perform, prepare
+from cli.veil import Veil
 from tests.cli.ground import call, surroundings
 
 
@@ -39,7 +40,7 @@ async def test_keys_are_not_in_its_environment(tmp_path):
     environ = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "canary", "Gh_Token": "canary"}
     here = surroundings(tmp_path, environ={**environ, "NAMED": "canary", "PLAIN": "kept"})
     prepared = prepare(call("shell", command="env"), here)
-    content = (await perform(prepared, here, hidden=frozenset({"NAMED"}))).content
+    content = (await perform(prepared, here, veil=Veil(names=frozenset({"NAMED"})))).content
     assert "canary" not in content
     assert "PLAIN=kept" in content
 
