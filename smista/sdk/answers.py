@@ -41,12 +41,13 @@ class SessionSummary(Frozen):
 
 
 class StoredMessage(Frozen):
-    """*content* holds `plaintext`, or `encrypted` with an envelope."""
+    """*content* holds `plaintext`, or `encrypted` with an envelope, bound to the *reference*."""
 
     role: str
     content: dict[str, Any]
     provider: str | None = None
     model: str | None = None
+    reference: str | None = None
 
 
 class SessionDetail(Frozen):

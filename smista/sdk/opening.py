@@ -7,12 +7,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from smista.core.model_ref import plain
-from smista.sdk.answers import TraceEntry
+from smista.sdk.answers import RememberedFact, StoredMessage, TraceEntry
 from smista.sdk.errors import is_object
 from smista.sdk.sealing import Sealer, UnknownEnvelope
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _CURRENCY: Final = "USD"
+_WHOLE: Final = {
+    "tool": frozenset({"content", "is_error"}),
+    "assistant": frozenset({"text", "tool_calls"}),
+}
 _COST: Final = "cost"
 
 
@@ -32,6 +36,48 @@ async def open_trace(sealer: Sealer, entries: Sequence[TraceEntry]) -> tuple[Tra
         else each
         for each in entries
     )
+
+
+async def open_messages(
+    sealer: Sealer, messages: Sequence[StoredMessage]
+) -> tuple[StoredMessage, ...]:
+    """Return *messages* with their texts in clear. Raises SealingError."""
+    sealed = {str(each.reference): each for each in messages if is_sealed(each.content)}
+    texts = await sealer.open({name: m.content["encrypted"] for name, m in sealed.items()})
+    return tuple(
+        each.model_copy(update={"content": {"plaintext": _said(each, texts[str(each.reference)])}})
+        if is_sealed(each.content)
+        else each
+        for each in messages
+    )
+
+
+async def open_facts(sealer: Sealer, facts: Sequence[RememberedFact]) -> tuple[RememberedFact, ...]:
+    """Return *facts* with key and content in clear. Raises SealingError."""
+    sealed = {f"memory:{each.id}": each for each in facts if is_sealed(each.content)}
+    texts = await sealer.open({name: f.content["encrypted"] for name, f in sealed.items()})
+    told = {sealed[name].id: _payload(name, text) for name, text in texts.items()}
+    return tuple(_told(each, told.get(each.id)) for each in facts)
+
+
+def _told(fact: RememberedFact, payload: Mapping[str, Any] | None) -> RememberedFact:
+    if payload is None:
+        return fact
+    content = {"plaintext": str(payload.get("content", ""))}
+    return fact.model_copy(update={"key": payload.get("key"), "content": content})
+
+
+def _said(message: StoredMessage, text: str) -> str:
+    """Return what *message* says: a call's answer and a text that called tools are sealed whole."""
+    member = {"tool": "content", "assistant": "text"}.get(message.role)
+    if member is None:
+        return text
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return text
+    members = _WHOLE[message.role]
+    return str(whole[member]) if is_object(whole) and members <= whole.keys() else text
 
 
 def usage_of(entries: Iterable[TraceEntry]) -> dict[str, Any]:
@@ -66,9 +112,9 @@ def _payload(reference: str, text: str) -> dict[str, Any]:
     try:
         payload = json.loads(text)
     except ValueError as error:
-        raise UnknownEnvelope(reference, "what was sealed there is no trace event") from error
+        raise UnknownEnvelope(reference, "what was sealed there cannot be read") from error
     if not is_object(payload):
-        raise UnknownEnvelope(reference, "what was sealed there is no trace event")
+        raise UnknownEnvelope(reference, "what was sealed there cannot be read")
     return payload
 
 

@@ -144,9 +144,14 @@ async def drive(
 
 
 def pending_pause(detail: SessionDetail) -> TurnEnd | None:
-    """Return the pause that a fetched session's run waits in; None without a live run."""
+    """Return the pause that a fetched session's run waits in; None if there is none to answer.
+
+    What an encrypted run said last is in its router's memory alone until it is sealed. If that is
+    lost, only a new prompt goes on.
+    """
     run = detail.metadata.get("run")
-    return turn_of(run) if is_object(run) else None
+    pause = turn_of(run) if is_object(run) else None
+    return None if pause is None or pause.data.get("lost") else pause
 
 
 async def resume(

@@ -3,8 +3,8 @@
 import pytest
 
 from smista.core.session_key import SessionKey
-from smista.sdk.answers import TraceEntry
-from smista.sdk.opening import is_sealed, open_trace, usage_of
+from smista.sdk.answers import RememberedFact, StoredMessage, TraceEntry
+from smista.sdk.opening import is_sealed, open_facts, open_messages, open_trace, usage_of
 from smista.sdk.sealing import Sealer, Tampered, UnknownEnvelope
 
 SEALER = Sealer(SessionKey(bytes(range(32))), "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e6f")
@@ -89,3 +89,51 @@ def test_figures_that_are_none_are_passed_over():
     usage = usage_of([event(1, odd), sealed(2, COST)])
     assert usage["total"] == {}
     assert usage_of([]) == {"total": {}, "by_model": [], "by_task_type": []}
+
+
+def message(role, text, reference):
+    content = {"encrypted": SEALER.seal_one(reference, text).model_dump()}
+    return StoredMessage(role=role, content=content, reference=reference)
+
+
+async def test_messages_are_read_as_they_were_said():
+    calls = '{"text": "I will look.", "tool_calls": [{"call_id": "c1"}]}'
+    entry = '{"content": "found", "is_error": false, "paths": null, "restricted": null}'
+    clear = StoredMessage(role="user", content={"plaintext": "in clear"})
+    told = await open_messages(
+        SEALER,
+        [
+            message("user", '{"text": "mine", "tool_calls": []}', "message:1"),
+            message("assistant", calls, "message:2"),
+            message("tool", entry, "tool_call:3"),
+            message("tool", "as text", "tool_call:4"),
+            message("assistant", '["json"]', "message:5"),
+            clear,
+        ],
+    )
+    assert [each.content["plaintext"] for each in told] == [
+        '{"text": "mine", "tool_calls": []}',
+        "I will look.",
+        "found",
+        "as text",
+        '["json"]',
+        "in clear",
+    ]
+
+
+async def test_messages_that_changed_places_are_noticed():
+    one = message("user", "yes", "message:1").model_copy(update={"reference": "message:2"})
+    with pytest.raises(Tampered):
+        await open_messages(SEALER, [one])
+
+
+async def test_what_is_remembered_for_a_session_is_opened():
+    when = "2026-05-25T12:00:00Z"
+    envelope = SEALER.seal_one("memory:1", '{"key": "k", "content": "tea"}').model_dump()
+    sealed = RememberedFact(
+        id="1", scope="session", content={"encrypted": envelope}, created_at=when, updated_at=when
+    )
+    clear = sealed.model_copy(update={"id": "2", "content": {"plaintext": "coffee"}})
+    first, second = await open_facts(SEALER, [sealed, clear])
+    assert (first.key, first.content) == ("k", {"plaintext": "tea"})
+    assert second == clear

@@ -268,6 +268,13 @@ async def test_a_session_without_a_live_run_has_no_pause(router, client):
     assert pending_pause(await client.session(SESSION["id"])) is None
 
 
+async def test_a_pause_whose_content_is_lost_cannot_be_answered(router, client):
+    gone = turn("awaiting_tool", {"lost": ["message:1"], "trace_id": "trace:1"}, "break")
+    detail = {**SESSION, "metadata": {"run": gone}}
+    router.answer("GET", f"/api/v1/sessions/{SESSION['id']}", Reply({"session": detail}))
+    assert pending_pause(await client.session(SESSION["id"])) is None
+
+
 async def test_a_broken_stream_is_taken_up_where_it_broke(router, client):
     router.answer(
         "POST",
