@@ -19,9 +19,9 @@ from cli.surroundings import Surroundings
 from cli.workspace import Collected
 from cli.written import Written
 from smista.core.privacy import Guard
-from smista.core.request import Attachments, ContextFile, Workspace
+from smista.core.request import ContextFile, Instruction, Skill
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", Instruction, Skill)
 
 COPY: Final = "it holds lines of a restricted file"
 ALIAS: Final = "it is a restricted file under another name"
@@ -96,30 +96,56 @@ class Copies:
         return None
 
     def _mark(self, collected: Collected) -> Collected:
-        files, instructions = collected.attachments.files, collected.attachments.instructions
-        diff = collected.workspace.git_diff or ""
-        whys = self.look(
-            [
-                *((file.content, file.paths or (file.path,)) for file in files),
-                *((each.content, (each.source,)) for each in instructions),
-                (diff, ()),
-            ]
+        sent = collected.attachments
+        notices = list(collected.notices)
+        files = self.look([(file.content, file.paths or (file.path,)) for file in sent.files])
+        notices += [f"restricted: {file.path} ({why})" for file, why in _hits(sent.files, files)]
+        (diff,) = self.look([(collected.workspace.git_diff or "", ())])
+        if diff is not None:
+            notices.append(f"restricted: the diff ({diff})")
+        marked = sent.model_copy(
+            update={
+                "files": tuple(map(_marked, sent.files, files)),
+                "instructions": self._free(sent.instructions, notices),
+                "invoked_skills": self._free(sent.invoked_skills, notices),
+                "available_skills": self._free(sent.available_skills, notices),
+            }
         )
-        of_files, of_instructions = whys[: len(files)], whys[len(files) : -1]
-        notices = [f"restricted: {f.path} ({why})" for f, why in _hits(files, of_files)]
-        for each, why in _hits(instructions, of_instructions):
-            notices.append(f"instructions left out: {each.source} ({why})")
-        if whys[-1]:
-            notices.append(f"restricted: the diff ({whys[-1]})")
-        return replace(
-            collected,
-            workspace=_marked_diff(collected.workspace, whys[-1]),
-            attachments=_marked(collected.attachments, of_files, of_instructions),
-            notices=(*collected.notices, *notices),
-        )
+        workspace = collected.workspace
+        if diff is not None:
+            workspace = workspace.model_copy(update={"git_diff_restricted": True})
+        return replace(collected, workspace=workspace, attachments=marked, notices=tuple(notices))
+
+    def _free(self, texts: Sequence[_T], notices: list[str]) -> tuple[_T, ...]:
+        """Return those of *texts* that may be sent: they have no mark of their own."""
+        whys = self.look([(text.content, (_source(text),)) for text in texts])
+        kept: list[_T] = []
+        for text, looked in zip(texts, whys, strict=True):
+            why = self._restricted(_source(text)) or looked
+            if why is None:
+                kept.append(text)
+            else:
+                kind = "instructions" if isinstance(text, Instruction) else "skill"
+                notices.append(f"{kind} left out: {_source(text)} ({why})")
+        return tuple(kept)
+
+    def _restricted(self, path: str) -> str | None:
+        return None if self._guard is None else self._guard.restricts(path)
 
 
-def _hits(items: Sequence[_T], whys: Sequence[str | None]) -> list[tuple[_T, str]]:
+def _source(text: Instruction | Skill) -> str:
+    if isinstance(text, Instruction):
+        return text.source
+    return text.name if text.path is None else text.path
+
+
+def _marked(file: ContextFile, why: str | None) -> ContextFile:
+    return file.model_copy(update={"restricted": True}) if why else file
+
+
+def _hits(
+    items: Sequence[ContextFile], whys: Sequence[str | None]
+) -> list[tuple[ContextFile, str]]:
     return [(item, why) for item, why in zip(items, whys, strict=True) if why is not None]
 
 
@@ -128,25 +154,3 @@ def _text(real: Path) -> str:
         return (read_file(real) or b"").decode("utf-8", "replace")
     except Unusable:
         return ""
-
-
-def _marked_diff(workspace: Workspace, why: str | None) -> Workspace:
-    return workspace.model_copy(update={"git_diff_restricted": True}) if why else workspace
-
-
-def _marked(
-    attachments: Attachments, of_files: list[str | None], of_instructions: list[str | None]
-) -> Attachments:
-    files = zip(attachments.files, of_files, strict=True)
-    # Instructions have no mark of their own, so a copy among them stays.
-    kept = zip(attachments.instructions, of_instructions, strict=True)
-    return attachments.model_copy(
-        update={
-            "files": tuple(_marked_file(file, why) for file, why in files),
-            "instructions": tuple(each for each, why in kept if why is None),
-        }
-    )
-
-
-def _marked_file(file: ContextFile, why: str | None) -> ContextFile:
-    return file.model_copy(update={"restricted": True}) if why else file

@@ -97,8 +97,14 @@ def session_folder(here: Surroundings, session_id: str, sealer: Sealer) -> Sessi
 def kept_sessions(places: Places) -> Iterator[Path]:
     """Yield the folders of all sessions, the one written to last first."""
     top = _top(places)
-    folders = [path for path in top.iterdir() if path.is_dir()] if top.is_dir() else []
+    found = list(top.iterdir()) if top.is_dir() else []
+    folders = [path for path in found if path.is_dir() and _is_session(path.name)]
     yield from sorted(folders, key=_written, reverse=True)
+
+
+def remove_folder(places: Places, session_id: str) -> None:
+    """Remove what is kept here of a session that was deleted."""
+    shutil.rmtree(_top(places) / str(UUID(session_id)), ignore_errors=True)
 
 
 def sweep(places: Places, now: float) -> None:
@@ -106,6 +112,13 @@ def sweep(places: Places, now: float) -> None:
     for folder in kept_sessions(places):
         if now - _written(folder) >= KEPT_DAYS * _DAY:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_session(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False  # somebody else put it there
 
 
 def _written(folder: Path) -> float:

@@ -143,7 +143,7 @@ def _file(path: Path, here: Surroundings) -> ContextFile:
 def _instructions(here: Surroundings, notices: list[str]) -> Iterator[Instruction]:
     home = here.places.personal.parent
     for folder, path in (*_of_the_project(here), (home, home / ".agents/AGENTS.md")):
-        if not path.is_file():
+        if not _is_there(path):
             continue
         try:
             content, real = read_text(path, here)
@@ -154,6 +154,11 @@ def _instructions(here: Surroundings, notices: list[str]) -> Iterator[Instructio
             notices.append(f"instructions left out: {path} (it leads to {real})")
             continue
         yield Instruction(source=relative(path, here.root), content=content)
+
+
+def _is_there(path: Path) -> bool:
+    # Whatever it is: something in the place of instructions that cannot be read is worth a word.
+    return os.path.lexists(path) and not path.is_dir()
 
 
 def _of_the_project(here: Surroundings) -> Iterator[tuple[Path, Path]]:

@@ -14,6 +14,7 @@ from cli.host import TerminalHost
 from cli.workspace import collect
 from smista.core.policy import PrivacyPolicy, ToolsConfig
 from smista.core.privacy import guard
+from smista.core.request import Skill
 from smista.local.config_model import ConfigFile
 from tests.cli.ground import call, surroundings
 
@@ -118,6 +119,23 @@ async def test_attachments_diff_and_instructions_are_marked_before_they_are_sent
     assert marked.attachments.instructions == ()
     assert "restricted: notes.txt (it holds lines of a restricted file)" in marked.notices
     assert any("AGENTS.md" in notice for notice in marked.notices)
+
+
+async def test_instructions_and_skills_under_a_restricted_path_are_left_out(here):
+    (here.root / "AGENTS.md").write_text("be brief\n")
+    copies = Copies(here, lists(here, "AGENTS.md", ".agents/**"))
+    collected = await collect("hello", here)
+    skills = (
+        Skill(name="free", content="# how to\n", path="skills/free/SKILL.md"),
+        Skill(name="kept", content="# how to\n", path=".agents/skills/kept/SKILL.md"),
+        Skill(name="leaky", content=f"# use\n{SECRET}", path="skills/leaky/SKILL.md"),
+    )
+    sent = collected.attachments.model_copy(update={"available_skills": skills})
+    marked = await copies.mark(replace(collected, attachments=sent))
+    assert marked.attachments.instructions == ()
+    assert [skill.name for skill in marked.attachments.available_skills] == ["free"]
+    said = "\n".join(marked.notices)
+    assert all(name in said for name in ("AGENTS.md", "kept/SKILL.md", "leaky/SKILL.md"))
 
 
 def seeing(name, **arguments):

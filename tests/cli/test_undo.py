@@ -9,7 +9,7 @@ import pytest
 from cli.change_store import ChangeStore
 from cli.files import Differs, see
 from cli.host import TerminalHost
-from cli.session_folder import Clear, session_folder
+from cli.session_folder import KEPT_DAYS, Clear, session_folder, sweep
 from cli.undo import ChangedSince, undo_of
 from smista.core.policy import ToolsConfig
 from smista.core.session_key import SessionKey
@@ -204,6 +204,7 @@ async def test_the_newest_session_of_this_project_is_meant(here, machine, tmp_pa
     (tmp_path / "other").mkdir()
     elsewhere = await begun(other, str(uuid4()))
     await do(elsewhere, "write_file", path="b", content="2")
+    (here.places.config / "sessions" / "not one of ours").mkdir()
     undo = undo_of(here, None)
     undo.take(undo.next_step())
     assert not (here.root / "a").exists()
@@ -229,3 +230,13 @@ async def test_old_changes_make_room_for_new_ones(here, machine, monkeypatch):
     for number in range(6):
         await do(machine, "write_file", path="a", content=str(number))
     assert len(undo_of(here, SESSION).changes()) == 3
+
+
+async def test_what_is_old_is_swept_and_nothing_else(here, machine):
+    await do(machine, "write_file", path="a", content="1")
+    (folder,) = (here.places.config / "sessions").iterdir()
+    written = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    sweep(here.places, written + (KEPT_DAYS - 1) * 86_400)
+    assert folder.exists()
+    sweep(here.places, written + (KEPT_DAYS + 1) * 86_400)
+    assert not folder.exists()

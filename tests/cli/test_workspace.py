@@ -127,7 +127,9 @@ async def test_instructions_that_lead_elsewhere_stay(here, tmp_path):
 
 async def test_a_fifo_in_place_of_instructions_holds_nobody(here):
     os.mkfifo(here.root / "AGENTS.md")
-    assert (await collect("hi", here)).attachments.instructions == ()
+    collected = await collect("hi", here)
+    assert collected.attachments.instructions == ()
+    assert any("AGENTS.md" in notice for notice in collected.notices)
 
 
 async def test_instructions_go_along_from_the_root_down_to_where_smista_was_started(here):
