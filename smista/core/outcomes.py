@@ -77,10 +77,9 @@ def _tell_again(outcome: Mapping[str, Any], state: SessionState) -> TurnEnd | No
             return failed(revive(error["code"], error["message"], error.get("details", {})))
         case Status.COMPLETED:
             said = next((m for m in state.messages if m.uuid == outcome["said"]), None)
-            if said is None or not said.opened or "content" in data["message"]:
+            # Of an encrypted session storage has not kept what was said beside the words.
+            if said is None or not said.opened or "routing" not in data:
                 return None
-            if state.session.encrypted and "routing" not in data:
-                return None  # what it said beside the words was sealed
             message = {"role": Role.ASSISTANT.value, "content": said.text, **data["message"]}
             return TurnEnd(status, {**data, "message": message})
         case Status.AWAITING_TOOL:

@@ -59,16 +59,13 @@ def session_detail(state: SessionState, live: SessionState | None = None) -> dic
         **detail,
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
-        "messages": [message_view(message) for message in state.messages],
+        "messages": [_message_view(message, state) for message in state.messages],
         "metadata": {} if pause is None else {"run": pause.envelope()},
     }
 
 
-def message_view(message: Message) -> dict[str, Any]:
-    view: dict[str, Any] = {"role": message.role.value, "content": {"plaintext": message.text}}
-    if message.sealed is not None:
-        view["content"] = {"encrypted": message.sealed.model_dump()}
-        view["reference"] = reference(message)
+def _message_view(message: Message, state: SessionState) -> dict[str, Any]:
+    view: dict[str, Any] = {"role": message.role.value, **_content_view(message, state)}
     if message.role is Role.ASSISTANT:
         view |= {"provider": message.provider, "model": message.model}
     if message.interrupted:
@@ -76,6 +73,16 @@ def message_view(message: Message) -> dict[str, Any]:
     if message.call_id is not None:
         view["call_id"] = message.call_id
     return view
+
+
+def _content_view(message: Message, state: SessionState) -> dict[str, Any]:
+    """Return the content; a sealed one with its reference, and what its text will look like."""
+    if message.sealed is None:
+        return {"content": {"plaintext": message.text}}
+    call = state.calls.get(message.call_id or "")
+    form = "calls" if message.calls else (call and call.format) or "text"
+    sealed = {"encrypted": message.sealed.model_dump()}
+    return {"content": sealed, "reference": reference(message), "format": form}
 
 
 def pending_pause(state: SessionState) -> TurnEnd | None:

@@ -32,9 +32,9 @@ PLANTED = "PLANTED"
 class Watched(MemoryJournal):
     """Fails as soon as anything readable of an encrypted session reaches it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
         self.kept: dict[Any, Any] = {}
-        super().__init__(self.kept)
+        super().__init__(self.kept, shared=shared)
         self.records: list[Any] = []
 
     async def record_turn(self, record) -> None:

@@ -20,7 +20,7 @@ from smista.core.messages import (
 )
 from smista.core.stream import TextDelta, Usage
 from tests.actors.house import USER, request
-from tests.actors.sealed import open_sealed, restarted
+from tests.actors.sealed import Watched, open_sealed, restarted
 from tests.fakes import ScriptedProvider, Stall, called, descriptor, said
 
 ASKING = {
@@ -546,3 +546,53 @@ async def test_restricted_results_are_forgotten_with_the_run_and_sealed_anew():
         assert entry["content"] == "[restricted: keys/PLANTED]"
         await client.finish(ending)
         assert "PLANTED secret" not in [text for _, text in await client.said()]
+
+
+async def test_a_restart_between_asking_for_texts_and_getting_them_loses_nothing():
+    model = ScriptedProvider(said("one"), said("two"))
+    async with open_sealed(model) as client:
+        await client.finish(await client.execute("PLANTED first"))
+        async with restarted(client) as second:
+            ending = await second.tell(
+                Execute(request=request("x", input={"text": "PLANTED second", "command": "review"}))
+            )
+            assert ending.status is Status.AWAITING_DECRYPT
+        async with restarted(client) as third:
+            ending = await third.tell(second.decrypted(ending))
+            # What was opened is there, what was just sealed has to be opened as well.
+            assert ending.status is Status.AWAITING_DECRYPT
+            assert len(ending.data["to_decrypt"]) == 2
+            ending = await third.through(ending)
+            assert ending.data["classification"]["intent"] == "review"
+            await third.finish(ending)
+            texts = [message.text for message in model.prompts[-1].messages]
+            assert texts == ["PLANTED first", "one", "PLANTED second"]
+
+
+async def test_an_encrypted_session_is_served_under_leases_as_well():
+    model = ScriptedProvider(called("read_file", '{"path": "a"}'), said("done"), said("more"))
+    async with open_sealed(model, journal=Watched(shared=True)) as client:
+        ending = await client.tell(client.results(await client.execute("PLANTED"), "PLANTED"))
+        await client.finish(ending)
+        await client.finish(await client.execute("more"))
+        assert client.opened == []
+        assert len(await client.said()) == 6
+
+
+async def test_a_fetched_session_says_how_its_sealed_texts_look():
+    model = ScriptedProvider(
+        called("read_file", '{"path": "a"}'), called("shell", '{"command": "a"}'), said("done")
+    )
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", policy=ASKING)
+        await client.finish(await client.tell(client.results(ending)))
+        detail = await client.house.directory.fetch(USER, client.session_id)
+        forms = [(each["role"], each["format"]) for each in detail["messages"]]
+        assert forms == [
+            ("user", "text"),
+            ("assistant", "calls"),
+            ("tool", "text"),
+            ("assistant", "calls"),
+            ("tool", "entry"),
+            ("assistant", "text"),
+        ]
