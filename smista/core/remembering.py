@@ -135,8 +135,9 @@ def _write(
             restricted=owner.restricted,
         )
     done = "remembered" if old is None else "changed; remembered"
-    own = _id_of(fact, [*others, fact])
-    return Remembered(told=f"{done} {_LASTS[owner.scope]} (id {own})", written=fact)
+    # A remote model that named a restricted fact by its id does not learn its key from us.
+    name = f"under {key!r}" if key else f"id {_id_of(fact, [*others, fact])}"
+    return Remembered(told=f"{done} {_LASTS[owner.scope]} ({name})", written=fact)
 
 
 def _full(value: str, others: Sequence[MemoryRecord], owner: Owner, *, new: bool) -> str | None:

@@ -16,6 +16,8 @@ from tests.e2e.stubborn import Said, Stubborn, inject
 LONG = "".join(f"{n} " for n in range(12))
 _SLOWLY = ", ".join(f'{{ text = "{n} " }}, {{ pause_ms = 2 }}' for n in range(12))
 
+KEEP = '{ operation = "record", scope = "session", key = "gate", value = "blue" }'
+
 SCRIPT = f"""
 [[rules]]
 name = "refused"
@@ -53,6 +55,14 @@ say = [{{ text = "Pack. Move. Unpack." }}]
 name = "a shorter plan"
 when = {{ user = 'shorter' }}
 say = [{{ text = "Move." }}]
+
+[[rules]]
+name = "remember, and write"
+when = {{ user = 'keep it', results = false }}
+say = [
+    {{ tool = "memory", arguments = {KEEP} }},
+    {{ tool = "write_file", arguments = {{ path = "new.txt", content = "new" }} }},
+]
 
 [[rules]]
 name = "one call"
@@ -155,6 +165,7 @@ class Story:
     diffs: int = 0
     approvals: int = 0
     plans: int = 0
+    facts: int = 0
     model_calls: int = 1
     """Those that ended by themselves, so that their cost is known."""
 
@@ -162,6 +173,10 @@ class Story:
 async def _mend(client: Stubborn) -> TurnEnd:
     looked = await client.use_tools(await client.say(task("mend it")))
     return await client.use_tools(looked)
+
+
+async def _remember(client: Stubborn) -> TurnEnd:
+    return await client.use_tools(await client.say(task("keep it and write it")))
 
 
 async def _refuse(client: Stubborn) -> TurnEnd:
@@ -252,6 +267,23 @@ STORIES = (
         diffs=1,
         approvals=1,
         model_calls=3,
+    ),
+    Story(
+        name="a fact is kept beside a call",
+        play=_remember,
+        said=[
+            ("user", "keep it and write it"),
+            ("assistant", ""),
+            ("tool", "remembered here (under 'gate')"),
+            ("tool", "write_file is done"),
+            ("assistant", LONG),
+        ],
+        executed={"write_file": 1},
+        calls=2,
+        diffs=1,
+        approvals=1,
+        facts=1,
+        model_calls=2,
     ),
     Story(
         name="a call that is refused",

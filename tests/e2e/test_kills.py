@@ -48,6 +48,8 @@ _COUNTED = (
     "session_diff",
     "session_approval",
     "session_plan",
+    "context_memory",
+    "context_memory_content",
     "idempotency_record",
 )
 
@@ -166,6 +168,8 @@ def _rows_of(story: Story, hero: Stubborn) -> Counter[str]:
             "session_diff": story.diffs,
             "session_approval": story.approvals,
             "session_plan": story.plans,
+            "context_memory": story.facts,
+            "context_memory_content": story.facts,
             "idempotency_record": hero.spoken,
         }
     )
