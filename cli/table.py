@@ -41,6 +41,11 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Show the trace of SESSION, or of this project's newest one.",
         Section.LOOK_BACK,
     ),
+    "session": Entry(
+        "cli.commands.session",
+        "List, show, export, import, rename, archive and delete sessions.",
+        Section.LOOK_BACK,
+    ),
     "usage": Entry(
         "cli.commands.usage",
         "Show what your sessions used and cost, or SESSION alone.",
