@@ -32,6 +32,10 @@ class PlainPen(Pen):
     def warm_up(self) -> None:
         """Draw nothing, so import nothing."""
 
+    def prompt(self, text: str, mark: str) -> str:
+        """Return nothing: the terminal has shown what was typed."""
+        return ""
+
     def styled(self, harmless: str, code: str) -> str:
         return harmless
 
@@ -151,6 +155,7 @@ class PlainScreen:
         self.ready()
 
     def _take(self, text: str) -> None:
+        self._stopped_at = float("-inf")
         if self._answer is not None:
             self._answer.send_nowait(text)
         elif text.endswith("\\"):

@@ -92,6 +92,7 @@ class Conversation:
 
     def forget_session(self) -> None:
         self.session, self.host = None, None
+        self.gauge.begin()
 
     async def host_for(self, config: ConfigFile, session: Opened) -> PromptHost:
         """Return the host of this session; it remembers what the person granted in it."""

@@ -346,6 +346,7 @@ class Face:
 
     def submit(self) -> None:
         """Send what is typed."""
+        self._stopped_at = float("-inf")
         typed = self.buffer.text
         text, pasted = self.pastes.whole(typed), self.pastes.pasted_in(typed)
         self.buffer.reset(append_to_history=True)

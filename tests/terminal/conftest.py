@@ -21,7 +21,7 @@ class Home(House):
 
 
 class Places:
-    """Lends one place to test after test; one that does not come to rest makes way for a new one."""
+    """Lends one place to test after test; one without rest makes way for a new one."""
 
     def __init__(self, home: House) -> None:
         self._home = home

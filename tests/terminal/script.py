@@ -33,12 +33,12 @@ say = [{{ text = "{HOSTILE}" }}]
 [[rules]]
 name = "ticks"
 when = {{ user = 'tick' }}
-say = [{TICKS}]
+say = [{{ text = "begun\\n" }}, {TICKS}]
 
 [[rules]]
 name = "hold"
 when = {{ user = 'hold on' }}
-say = [{{ text = "it begins " }}, {{ hold = true }}]
+say = [{{ text = "it begins\\n" }}, {{ hold = true }}]
 
 [[rules]]
 name = "back off"

@@ -46,7 +46,8 @@ def test_a_model_is_chosen_from_a_list_and_auto_gives_the_choice_back(at):
 
 
 def test_a_model_is_named_by_id_display_name_or_reference(at):
-    for number, name in enumerate(["other", "demo two", "openai-compat:demo/other"], 1):
+    # Said once for each, and once in the status line.
+    for number, name in enumerate(["other", "demo two", "openai-compat:demo/other"], 2):
         at.enter(f"/model {name}")
         at.until(
             lambda number=number: at.text.count("\nmodel openai-compat:demo/other") == number, name
@@ -76,8 +77,8 @@ def test_a_session_tells_its_usage_and_its_trace(at):
     at.enter("/usage")
     at.see("total")
     at.enter("/trace")
-    at.see("classification")
-    at.see("routing_decision")
+    at.see("the default intent is 'chat', low")
+    at.see("no routing rule matched")
 
 
 def test_the_uncommitted_changes_are_shown(home, at):

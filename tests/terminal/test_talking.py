@@ -6,7 +6,7 @@ from tests.terminal.seat import CTRL_C, CTRL_D, CTRL_O, ESC
 def test_an_answer_is_drawn_and_its_reasoning_folded(at):
     at.enter("think about it")
     at.see("two")
-    at.see("tokens,")
+    at.idle()
     assert "reasoning, 24 characters" in at.text
     assert "first this and then that" not in at.text
     assert "# Heading" not in at.text
@@ -27,7 +27,7 @@ def test_the_status_line_tells_intent_model_rule_tokens_and_cost(at):
 
 def test_what_a_model_writes_cannot_steer_the_terminal(at):
     at.enter("hostile")
-    at.see("tokens,")
+    at.see("http://there.example/x)")
     at.idle()
     assert b"\x1b]0;PWNED" not in at.raw
     assert b"\x1b[35m" not in at.raw

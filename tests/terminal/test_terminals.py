@@ -70,6 +70,7 @@ def test_plain_mode_has_the_same_commands_and_asks_in_lines(home):
         assert "+Hello, world!" in at.text
         at.send("n because it stays\n")
         at.see("Then not: Error: the user said no: it stays")
+        at.see("tokens,")
         at.send("/model\n")
         at.see("a number, or Enter for none:")
         at.see("1: auto")
@@ -78,7 +79,7 @@ def test_plain_mode_has_the_same_commands_and_asks_in_lines(home):
         at.send("/model auto\n")
         at.see("the rules decide")
         at.send("tick\n")
-        at.until(lambda: "tick" in at.text.split("the rules decide")[1], "a run")
+        at.see("begun")
         at.send("one \\\n")
         at.send("two\n")
         at.see("You wrote: one")
@@ -88,7 +89,7 @@ def test_plain_mode_has_the_same_commands_and_asks_in_lines(home):
 def test_plain_mode_stops_and_leaves_on_ctrl_c(home):
     with seat(home, "--plain") as at:
         at.send("hold on\n")
-        at.until(lambda: at.text.count("hold on") >= 1, "sent")
+        at.see("it begins")
         at.child.kill(signal.SIGINT)
         at.see("Ctrl-C again leaves")
         at.see("stopped")
