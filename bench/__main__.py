@@ -7,7 +7,18 @@ from typing import Final
 
 import trio
 
-from bench import actors, cancel, decision, memory, providers, start, storage, streams, turns
+from bench import (
+    actors,
+    cancel,
+    decision,
+    encrypted,
+    memory,
+    providers,
+    start,
+    storage,
+    streams,
+    turns,
+)
 from bench.figures import Figure, table
 from bench.house import SETTINGS
 from bench.processes import until_sigterm
@@ -18,6 +29,7 @@ SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "turns": turns.measure,
     "streams": streams.measure,
     "cancel": cancel.measure,
+    "encrypted": encrypted.measure,
     "actors": actors.measure,
     "providers": providers.measure,
     "start": start.measure,

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,8 +125,16 @@ class House:
         path = f"{API}/sessions/{session_id}/continue"
         return request("POST", path, {"type": "break"}, self._bearer)
 
-    async def new_session(self, line: Line) -> str:
-        answer = await line.ask(request("POST", f"{API}/sessions", {"title": "b"}, self._bearer))
+    def sealed(self, session_id: str, envelopes: Mapping[str, Any]) -> bytes:
+        """Return the request that stores what a turn of an encrypted session left to seal."""
+        path = f"{API}/sessions/{session_id}/continue"
+        body = {"type": "sealed", "data": {"encrypted": envelopes}}
+        return request("POST", path, body, self._bearer)
+
+    async def new_session(self, line: Line, key_id: str | None = None) -> str:
+        """Make a session, an encrypted one if there is a *key_id*."""
+        body = {"title": "b"} if key_id is None else {"title": "b", "key_id": key_id}
+        answer = await line.ask(request("POST", f"{API}/sessions", body, self._bearer))
         return str(answer.json()["session"]["id"])
 
     @property
