@@ -11,10 +11,9 @@ tool does in `cli.tools`. Calls run one after the other, in the order asked.
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
@@ -30,7 +29,9 @@ from cli.permissions import (
     named_in_advance,
     offered,
 )
+from cli.person import Person
 from cli.questions import Question, question_beyond, question_of_router
+from cli.restriction import Restriction
 from cli.sealed_files import sealer_of
 from cli.session_folder import Sealer, sweep
 from cli.surroundings import Surroundings
@@ -47,7 +48,6 @@ from cli.tools import (
 )
 from cli.veil import PLAIN, Veil
 from cli.visible import visible_line
-from smista.core.calls import call_restriction
 from smista.core.events import ToolRequest
 from smista.core.intents import Mode
 from smista.core.messages import Decision, ToolResultEntry
@@ -63,31 +63,6 @@ UNKNOWN: Final = (
 )
 DONE: Final = "it was done before smista was ended; what it answered was not kept"
 _ASKED: Final = {"shell": "run it?", "git": "run it?", "fetch_url": "fetch it?"}
-_COARSE: Final = 20_000_000
-"""Nanoseconds by which the time of a file may be behind the clock."""
-
-
-class Person(Protocol):
-    """Who watches and decides: somebody at a terminal, or nobody."""
-
-    def say(self, line: str) -> None:
-        """Show *line*, which is harmless already, beside the answer."""
-        ...
-
-    def put(self, title: str, shown: str) -> None:
-        """Show all of a change or command, whoever wrote it, without a question."""
-        ...
-
-    def output(self, text: str) -> None:
-        """Show what a command says while it runs, as it is; it may hold anything."""
-        ...
-
-    async def ask(self, question: Question, *, always: bool = False) -> Answer | None:
-        """Put *question* with all that it is about; None if there is nobody to answer.
-
-        *always*: also offer to say yes to all such things from here on.
-        """
-        ...
 
 
 class Machine:
@@ -118,10 +93,9 @@ class Machine:
         self._named = named
         self._hidden = hidden
         self._guard = guard
-        self._copies = copies
+        self._restriction = Restriction(guard, copies)
         self._keeping: Keeping | None = None
         self._grants = Grants()
-        self._in_view = False
         self.sizes: dict[str, int] = dict(sizes or {})
         self.refused_last = False
 
@@ -134,7 +108,7 @@ class Machine:
         if sealer is None:
             sealer = await trio.to_thread.run_sync(sealer_of, self._here, session_id)
         keeping = Keeping.of(self._here, session_id, sealer)
-        self._in_view = await trio.to_thread.run_sync(keeping.was_restricted_in_view)
+        await self._restriction.begin(keeping)
         self._keeping = keeping
         await trio.to_thread.run_sync(sweep, self._here.places, time.time())
 
@@ -149,10 +123,7 @@ class Machine:
 
     async def restricted_in_view(self) -> None:
         """From here on, ask for everything that could carry restricted content away."""
-        if not self._in_view:
-            self._in_view = True
-            if self._keeping is not None:
-                await trio.to_thread.run_sync(self._keeping.note_restricted_in_view)
+        await self._restriction.see()
 
     async def _run(self, request: ToolRequest) -> ToolResultEntry:
         if request.name not in PERMISSIONS and request.name not in ROUTER_TOOLS:
@@ -161,19 +132,21 @@ class Machine:
             return self._refuse(request, f"the user's policy denies {request.name}")
         if request.name in ROUTER_TOOLS:
             return await self._agree(request)
-        if request.restricted_in_view:
-            await self.restricted_in_view()
-        seen = replace(request, restricted_in_view=self._in_view)
+        seen = await self._restriction.over(request)
         try:
             known = await self._known(seen)
-            return await self._run_inside(seen) if known is None else known
-        except Outside:
-            return await self._run_outside(seen)
+            return await self._run_known(seen) if known is None else known
         except Unusable as fault:
             return await self._cannot(seen, fault)
         except OSError as error:
             # A disk or a folder that fails is an answer for the model, not the end of the run.
             return await self._cannot(seen, Unusable(f"it failed: {error.strerror or error}"))
+
+    async def _run_known(self, request: ToolRequest) -> ToolResultEntry:
+        try:
+            return await self._run_inside(request)
+        except Outside:
+            return await self._run_outside(request)
 
     async def _known(self, request: ToolRequest) -> ToolResultEntry | None:
         """Return the result of a call that was done before; None if it is to be done now."""
@@ -205,13 +178,10 @@ class Machine:
         answer = await self._ask(question_beyond(request, str(real)))
         if answer is None or not answer.approved:
             return self._refuse(request, _why(answer))
-        try:
-            prepared = await self._prepare(request, real)
-            if isinstance(prepared.action, Change):
-                return await self._run_if_approved(request, prepared, real)
-            return await self._perform(request, prepared, "approved", agreed=real)
-        except Unusable as fault:
-            return await self._cannot(request, fault)
+        prepared = await self._prepare(request, real)
+        if isinstance(prepared.action, Change):
+            return await self._run_if_approved(request, prepared, real)
+        return await self._perform(request, prepared, "approved", agreed=real)
 
     async def _prepare(self, request: ToolRequest, agreed: Path | None) -> Prepared:
         look = partial(prepare, request, self._here, agreed=agreed, guard=self._guard)
@@ -282,27 +252,10 @@ class Machine:
             raise
 
     async def _do(self, request: ToolRequest, prepared: Prepared) -> Outcome:
-        since = time.time_ns() - _COARSE
-        watched = request.restricted_in_view and self._copies is not None
-        if watched and isinstance(prepared.action, Change):
-            await self._note_change(prepared.action)
-        try:
+        async with self._restriction.watching(request, prepared):
             return await perform(
                 prepared, self._here, veil=self._hidden, output=self._person.output
             )
-        finally:
-            if watched and request.name in ("shell", "git"):
-                with trio.CancelScope(shield=True):
-                    await self._note_changed(since)
-
-    async def _note_change(self, change: Change) -> None:
-        assert self._copies is not None  # it is watched
-        note = partial(self._copies.note_written, change.real, change.before, change.after)
-        await trio.to_thread.run_sync(note)
-
-    async def _note_changed(self, since: int) -> None:
-        assert self._copies is not None  # it is watched
-        await trio.to_thread.run_sync(self._copies.note_changed, since)
 
     async def _told(
         self, request: ToolRequest, prepared: Prepared, outcome: Outcome, decision: Decision | None
@@ -318,28 +271,23 @@ class Machine:
             content=outcome.content,
             is_error=outcome.is_error,
             decision=decision,
-            restricted=outcome.restricted or await self._is_copy(outcome, paths) or None,
+            restricted=await self._restriction.marks(outcome, paths) or None,
             paths=paths,
         )
-        restricted = entry.restricted is True or self._names_restricted(request, paths)
-        if self._keeping is not None:
-            await self._keeping.finish(request, entry, bodies=not restricted)
+        restricted = entry.restricted is True or self._restriction.names(request, paths)
+        await self._finish(request, entry, bodies=not restricted)
         if restricted:
-            await self.restricted_in_view()
+            await self._restriction.see()
         return entry
 
-    async def _is_copy(self, outcome: Outcome, paths: tuple[str, ...] | None) -> bool:
-        if self._copies is None:
-            return False
-        return await self._copies.restricted(outcome.content, paths or ())
-
-    def _names_restricted(self, request: ToolRequest, paths: tuple[str, ...] | None) -> bool:
-        guard = self._guard
-        if guard is None or not guard.active:
-            return False
-        if any(guard.restricts(path) is not None for path in paths or ()):
-            return True
-        return call_restriction(guard, request.name, request.arguments) is not None
+    async def _finish(self, request: ToolRequest, entry: ToolResultEntry, *, bodies: bool) -> None:
+        if self._keeping is None:
+            return
+        try:
+            await self._keeping.finish(request, entry, bodies=bodies)
+        except OSError as error:
+            # It is done all the same; begun again it is only after a question.
+            self._person.say(f"✗ not noted as done: {error.strerror or error}")
 
     async def _cannot(self, request: ToolRequest, fault: Unusable) -> ToolResultEntry:
         self._person.say(f"✗ {visible_line(request.name)}: {visible_line(str(fault))}")

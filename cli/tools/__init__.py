@@ -126,7 +126,8 @@ async def perform(
         case Looking() as looking:
             return await look(looking, here)
         case GitCall() as git:
-            return await run_git_call(git, here, veil, output)
+            # What only reads is for the model; a person who wants to see it has git.
+            return await run_git_call(git, here, veil, None if git.harmless else output)
         case Fetch() as call:
             return await fetch(call)
 

@@ -7,6 +7,7 @@ import pytest
 
 from cli.files import Unusable
 from cli.git_words import is_harmless, shows_content
+from cli.host import TerminalHost
 from cli.permissions import denied, mode_of
 from cli.tools import perform, prepare
 from smista.core.events import ToolRequest
@@ -219,6 +220,44 @@ def test_git_under_allow_runs_what_is_harmless_and_asks_else(here):
     assert mode(here, ["commit", "-m", "x"], git="allow") is Mode.ASK
     assert mode(here, ["status"]) is Mode.ASK
     assert mode(here, ["status"], git="deny") is Mode.DENY
+
+
+LOSES = """
+rebase main|reset --hard|reset|filter-branch|update-ref -d x|gc --prune=now|reflog expire --all
+commit --amend|commit --am|push --force|push -f origin main|push origin +main|push origin :gone
+push --delete origin x|push --mirror|push --force-with-lease|branch -D x|branch -f main HEAD~1
+branch -M a b|tag -d v1|tag -f v1|checkout -f main|checkout -B main|checkout -- .|checkout .
+switch -C main|switch --discard-changes main|stash drop|stash clear|stash pop|clean -fdx|restore .
+worktree remove x|remote rm origin|notes remove|rm -f a|pull --rebase|pull --force|replace a b
+-c alias.x=reset x|-C . reset --hard|unknown-alias|read-tree -u x|fast-import|symbolic-ref HEAD x
+"""
+KEEPS = """
+add .|commit -m x|commit --all -m x|merge dev|cherry-pick x|revert x|push|push origin HEAD:main
+push -u origin main|fetch|fetch origin|pull|branch new|tag v1|checkout -b new|checkout main
+switch -c new|stash|stash push|clone x|init|mv a b|rm a|-c user.name=x commit -m y|worktree add x
+"""
+
+
+@pytest.mark.parametrize("line", LOSES.strip().replace("\n", "|").split("|"))
+def test_what_may_lose_work_is_never_agreed_to_in_advance(here, line):
+    prepared = prepare(call("git", arguments=line.split()), here)
+    assert "history" in prepared.warning
+
+
+@pytest.mark.parametrize("line", KEEPS.strip().replace("\n", "|").split("|"))
+def test_what_only_adds_may_be_agreed_to_in_advance(here, line):
+    assert prepare(call("git", arguments=line.split()), here).warning is None
+
+
+async def test_yes_to_git_is_no_yes_to_losing_work(here):
+    host = TerminalHost(here, ToolsConfig(), terminal=None, named=frozenset({"git"}))
+    kept, lost = await host.run_tools(
+        (
+            call("git", arguments=["tag", "kept"]),
+            call("git", arguments=["tag", "-d", "kept"]),
+        )
+    )
+    assert (kept.decision, lost.decision) == ("approved", "rejected")
 
 
 def test_git_that_talks_to_others_needs_the_network_too(here):

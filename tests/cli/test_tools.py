@@ -197,6 +197,26 @@ def test_an_edit_needs_exactly_one_place(here, old, word):
         prepare(call("edit_file", path="a.txt", old=old, new="z"), here)
 
 
+def test_a_refused_edit_says_how_often_and_where(here):
+    (here.root / "a.txt").write_text("one\n  two\nx\n\nx x\nthree\n" + "x\n" * 20)
+    with pytest.raises(Unusable) as caught:
+        prepare(call("edit_file", path="a.txt", old="x", new="z"), here)
+    assert "23 times in a.txt, at lines 3, 5, 5, 7, 8, 9, 10, 11, 12, 13, …" in str(caught.value)
+    with pytest.raises(Unusable, match="begins at line 1 differs from it in white space only"):
+        prepare(call("edit_file", path="a.txt", old="one\n    two", new="z"), here)
+    with pytest.raises(Unusable, match="quote it exactly"):
+        prepare(call("edit_file", path="a.txt", old="four", new="z"), here)
+
+
+def test_a_search_for_white_space_takes_no_time(here):
+    (here.root / "a.txt").write_text("a\n" * 200_000)
+    began = time.process_time()
+    for old in ("a \n" * 199 + "b", "a \n" * 100_000):
+        with pytest.raises(Unusable):
+            prepare(call("edit_file", path="a.txt", old=old, new="z"), here)
+    assert time.process_time() - began < 3
+
+
 def test_nobody_looks_outside_the_root_before_somebody_agreed(here, tmp_path, monkeypatch):
     (tmp_path / "there.txt").write_text("secret secret\n")
     (tmp_path / "binary").write_bytes(b"\xff")
