@@ -21,7 +21,7 @@ from cli.own_keys import secret_names as secret_names
 from cli.surroundings import Surroundings
 from smista.core.model_ref import ModelRef
 from smista.local.config_checks import is_loopback
-from smista.local.config_files import ConfigFile, RouterConnection
+from smista.local.config_files import ConfigFile, RouterConnection, project_file
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.local.router_file import parse_router
 from smista.local.router_secret import find_secret, secret_file
@@ -170,12 +170,22 @@ def _what_to_do(here: Surroundings) -> str:
     )
 
 
+def _first_step(here: Surroundings) -> str:
+    files = (here.places.policy_file, here.places.router_file, project_file(here.root))
+    if any(file.exists() for file in files):
+        return "run: smista start"
+    return (
+        "nothing is configured here yet. Begin with: smista config init, which writes a policy to "
+        "name your model in; then: smista start, smista login"
+    )
+
+
 async def _started(here: Surroundings, connection: RouterConnection, error: Unreachable) -> str:
     """Start the router of this machine and return its URL, if that is what the user wants."""
     if not is_loopback(error.url):
         raise error
     if not connection.auto_start:
-        raise NoRouter(f"{error}; run: smista start") from error
+        raise NoRouter(f"{error}; {_first_step(here)}") from error
     files = find_files(here.places, here.environ)
     started = await trio.to_thread.run_sync(start, files, router_command())
     if started.daemon.url is None:

@@ -4,6 +4,7 @@ They come from the keyring, else from a file, unless the configuration names ano
 """
 
 import shlex
+from difflib import get_close_matches
 from functools import partial
 from subprocess import DEVNULL
 from typing import Final
@@ -15,7 +16,7 @@ from cli.failures import BadUsage
 from cli.surroundings import Surroundings
 from cli.veil import Veil
 from cli.visible import echo, visible_line
-from smista.core.model_ref import ModelRef
+from smista.core.model_ref import BUILT_IN, COMPAT, ModelRef
 from smista.local.config_checks import SECRET
 from smista.local.config_files import ConfigFile, RouterConnection
 from smista.local.credentials import ROUTER_KEY, Credentials
@@ -100,6 +101,12 @@ def secret_names(config: ConfigFile) -> Veil:
         names=frozenset(match[1] for match in map(SECRET.match, references) if match),
         shown=frozenset(config.local_preferences.pass_variables),
     )
+
+
+def provider_hint(text: str) -> str:
+    """Return which provider *text* may have been meant to be, as the end of a sentence."""
+    near = get_close_matches(text.lower(), (*BUILT_IN, COMPAT), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 async def _provider_key(

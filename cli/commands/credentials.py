@@ -1,17 +1,16 @@
 """`smista credentials`: provider keys, kept beside the configuration and never in it."""
 
-from difflib import get_close_matches
 from typing import Final, cast
 
 import asyncclick as click
 
 from cli.failures import DONE, FAILED, BadUsage
-from cli.own_keys import find_key
+from cli.own_keys import find_key, provider_hint
 from cli.storing import Store, forget, given_key, keep, scoped
 from cli.surroundings import Surroundings
 from cli.visible import echo
 from smista.core.errors import SmistaError
-from smista.core.model_ref import BUILT_IN, COMPAT, provider_id
+from smista.core.model_ref import provider_id
 
 ALIASES: Final = {"add": "set", "get": "check", "delete": "remove", "rm": "remove"}
 
@@ -75,6 +74,4 @@ def _provider(text: str) -> str:
     try:
         return provider_id(text)
     except SmistaError as error:
-        near = get_close_matches(text.lower(), (*BUILT_IN, COMPAT), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise BadUsage(f"{error.message}{hint}") from error
+        raise BadUsage(f"{error.message}{provider_hint(text)}") from error

@@ -1,5 +1,6 @@
 """Whose router is asked, when nobody says; and who gets no key."""
 
+import socket
 import sys
 from functools import partial
 
@@ -156,6 +157,19 @@ async def test_a_router_that_does_not_say_that_it_lives_is_not_waited_for(
     nursery.start_soon(wait)
     with pytest.raises(NoRouter, match="silent"):
         await sign_in(here_with(tmp_path, SECRET), silent.url)
+
+
+async def test_whoever_has_configured_nothing_is_told_where_to_begin(tmp_path):
+    here = surroundings(tmp_path)
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{reserved.getsockname()[1]}"
+        with pytest.raises(NoRouter, match="smista config init"):
+            await sign_in(here, nobody)
+        here.places.config.mkdir()
+        here.places.policy_file.write_text("")
+        with pytest.raises(NoRouter, match="run: smista start"):
+            await sign_in(here, nobody)
 
 
 async def test_no_key_goes_in_clear_to_another_machine(tmp_path):
