@@ -63,10 +63,6 @@ class MethodNotAllowed(RequestError):
     code = "method_not_allowed"
 
 
-class NotBuilt(RequestError):
-    code = "not_implemented"
-
-
 class UnknownIntent(RequestError):
     code = "unknown_intent"
 

@@ -65,7 +65,7 @@ class Act(StrEnum):
     CANCEL = "cancel the turn"
     GRACE = "give the reader time to come back"
     GO_ON = "start a turn with the input that waits"
-    RESUME = "take the waiting messages anew, in order"
+    RESUME = "take the waiting messages anew, in order; a break that stopped a turn is answered"
 
 
 @dataclass(frozen=True, slots=True)

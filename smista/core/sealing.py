@@ -40,6 +40,11 @@ from smista.core.totals import Totals, totals_to_json
 from smista.core.unsealed import BLANK, joined, references, trace_references
 
 INPUT: Final = TypeAdapter(RunInput)
+INPUT_AT_MOST: Final = 4 * 1024 * 1024
+"""Characters up to which a run's input is sealed: it has to fit into a request on its way back.
+
+A run with more of it goes on as any other, but does not outlive its router.
+"""
 _CLEAR_DETAIL: Final = ("provider", "model", "local", "plan")
 _ELSEWHERE: Final = "(sealed)"
 _FAILED: Final = "the run failed; what it said is sealed with the session's trace"
@@ -349,9 +354,12 @@ def _with_input(
     if sealed is not None and sealed.head.run_id == given.run_id:
         if sealed.head != head:
             state = replace(state, sealed_input=replace(sealed, head=head))
+    elif _size(given) > INPUT_AT_MOST:
+        return replace(state, sealed_input=None), replace(waiting, input=None), state.noted
     else:
         state = replace(state, sealed_input=None)
-        texts.setdefault(f"run_input:{given.run_id}", INPUT.dump_json(given).decode())
+        name = f"run_input:{given.run_id}"
+        texts[name] = texts.get(name) or INPUT.dump_json(given).decode()
         waiting = replace(waiting, input=head)
     notes = notes_of(state)
     if notes == state.noted:
@@ -359,6 +367,16 @@ def _with_input(
     notes_id = new_id()
     texts[f"run_input:{notes_id}"] = notes or "{}"
     return state, replace(waiting, notes_id=notes_id), notes
+
+
+def _size(given: RunInput) -> int:
+    request, held = given.request, given.request.attachments
+    skills = (*held.invoked_skills, *held.available_skills)
+    texts = [request.input.text, request.workspace.git_diff or ""]
+    texts += [file.content for file in held.files]
+    texts += [item.content for item in held.instructions]
+    texts += [skill.content for skill in skills]
+    return sum(map(len, texts))
 
 
 def notes_of(state: SessionState) -> str:

@@ -41,7 +41,6 @@ STATUSES: Final = {
     "model_not_found": 404,
     "no_route": 422,
     "not_found": 404,
-    "not_implemented": 501,
     "override_not_allowed": 403,
     "permission_expansion": 422,
     "provider_authentication": 503,

@@ -596,3 +596,20 @@ async def test_a_fetched_session_says_how_its_sealed_texts_look():
             ("tool", "entry"),
             ("assistant", "text"),
         ]
+
+
+async def test_a_run_that_began_with_too_much_to_be_sealed_goes_on_but_not_after_a_restart():
+    model = ScriptedProvider(called("read_file", '{"path": "a"}'), said("done"))
+    large = {
+        "files": [
+            {"path": "a", "content": "x" * 5_000_000, "content_hash": "h", "required": False}
+        ],
+        "instructions": [],
+    }
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED", attachments=large)
+        assert not any(name.startswith("run_input:") for name in ending.data["to_encrypt"])
+        async with restarted(client) as again:
+            with pytest.raises(InvalidRequest, match="send a new execute"):
+                await again.tell(client.results(ending))
+        assert (await client.tell(client.results(ending))).status is Status.COMPLETED
