@@ -15,7 +15,6 @@ from cli.interactive.telling import Telling
 from cli.machine import Machine
 from cli.questions import Question, question_of
 from cli.render import render
-from cli.session_folder import Sealer
 from cli.surroundings import Surroundings
 from cli.veil import Veil
 from cli.visible import visible, visible_line
@@ -74,9 +73,9 @@ class PromptHost:
         """Begin anew; *first_word* is set as soon as the router says something."""
         self._first_word = first_word
 
-    async def begin(self, session_id: str, *, sealer: Sealer | None = None) -> None:
+    async def begin(self, session_id: str) -> None:
         """Keep from here on what the machine keeps of a session."""
-        await self._machine.begin(session_id, sealer=sealer)
+        await self._machine.begin(session_id)
 
     def carries(self, sizes: Mapping[str, int]) -> None:
         """Know the bytes of what the next request carries, by path."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cli.render import usage_words
 from smista.core.model_ref import ModelDescriptor, ModelRef, ProviderDescriptor, Unavailable
 from smista.sdk.answers import SessionSummary
 
@@ -54,17 +53,6 @@ def unavailable_report(entries: Iterable[Unavailable]) -> str:
     """Return on one line which providers could not list their models, and why."""
     names = [f"{each.provider} ({each.reason.replace('_', ' ')})" for each in entries]
     return f"not listed: {', '.join(names)}"
-
-
-def usage_report(usage: Mapping[str, Any]) -> str:
-    """Return a session's total and each model's part."""
-    total = usage_words(usage.get("total", {}))
-    if not total:
-        return "nothing used yet"
-    rows = [("total", total)]
-    models: Sequence[Mapping[str, Any]] = usage.get("by_model", [])
-    rows += [(f"{each.get('provider')}/{each.get('model')}", usage_words(each)) for each in models]
-    return table(rows)
 
 
 def session_choice(summary: SessionSummary) -> str:

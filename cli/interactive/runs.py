@@ -1,6 +1,6 @@
 """Prompts and their runs: what goes along is collected, shown and asked about, then sent."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from cli.interactive.line import RouterLine
 from cli.interactive.screen import Asked, Entered, Screen
 from cli.interactive.telling import Telling
 from cli.questions import size_words
-from cli.sealed_files import sealer_of
 from cli.sessions import Opened, begin_session
 from cli.skills import with_skills
 from cli.surroundings import Surroundings
@@ -66,14 +65,18 @@ class Conversation:
         self.telling.end()
         self.screen.put(self.screen.pen.dim(line))
 
+    def notice(self, notices: Iterable[str]) -> None:
+        """Tell each of *notices* once, not with every prompt again."""
+        fresh = [notice for notice in notices if notice not in self.noticed]
+        for notice in fresh:
+            self.say(visible_line(notice))
+        self.noticed |= set(fresh)
+
     async def config(self) -> ConfigFile:
         """Return what the files say now. Raises InvalidConfig."""
         load = partial(load_client_config, self.here.root, self.here.places)
         read = await trio.to_thread.run_sync(load)
-        for notice in read.notices:
-            if notice not in self.noticed:
-                self.say(visible_line(notice))
-        self.noticed |= set(read.notices)
+        self.notice(read.notices)
         config = read.merged
         if config.local_preferences.no_network:
             config = override(config, Override(permissions={"network": Mode.DENY}))
@@ -109,8 +112,7 @@ class Conversation:
                 guard=privacy,
                 copies=Copies(self.here, privacy),
             )
-            sealer = await trio.to_thread.run_sync(sealer_of, self.here, session.id)
-            await self.host.begin(session.id, sealer=sealer)
+            await self.host.begin(session.id)
         return self.host
 
 
@@ -187,8 +189,7 @@ class Runs:
         privacy = guard(config.policy(), str(talk.here.root))
         found = await with_skills(await self._collected(said), talk.here, privacy)
         collected = await Copies(talk.here, privacy).mark(found)
-        for notice in collected.notices:
-            talk.say(visible_line(notice))
+        talk.notice(collected.notices)
         _list_attached(talk, collected)
         attachments = collected.attachments
         if talk.setting.skills:
@@ -229,6 +230,7 @@ class Runs:
         if talk.session is None:
             title = said.text.strip().split("\n", 1)[0][:MAX_TITLE]
             talk.session = await begin_session(client, talk.here, config, title)
+            talk.notice(talk.session.notices(config))
         return talk.session
 
     async def _keep(self, said: Entered, session: Opened) -> None:

@@ -1,10 +1,16 @@
 """What the slash commands do. Each is one method; faults pass through to whoever called."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
+import trio
+
+from cli.commands.undo import title_of
 from cli.failures import CommandError
+from cli.files import Unusable
 from cli.git import read_diff
+from cli.interactive.host import rows_of
 from cli.interactive.reports import (
     AUTO,
     model_choice,
@@ -12,21 +18,26 @@ from cli.interactive.reports import (
     preview_report,
     providers_report,
     session_choice,
+    table,
     unavailable_report,
-    usage_report,
 )
 from cli.interactive.runs import Conversation, Runs
-from cli.interactive.screen import Entered
+from cli.interactive.screen import Asked, Entered
 from cli.interactive.words import Slash, help_text
+from cli.remembered import facts_text, known_facts
 from cli.render import usage_words
 from cli.sessions import Opened, check_session_id, opened
-from cli.timeline import timeline
+from cli.skills import FoundSkills, find_skills, load_skill
+from cli.timeline import said_in, timeline
+from cli.undo import undo_of
+from cli.usage_view import usage_text
 from cli.visible import visible_line
 from smista.core.model_ref import ModelDescriptor, ModelRef
+from smista.core.privacy import Guard, guard
 from smista.sdk.answers import SessionDetail, StoredMessage, TraceEntry
 from smista.sdk.client import Client
 from smista.sdk.errors import SdkError
-from smista.sdk.opening import open_trace, usage_of
+from smista.sdk.opening import open_messages, open_trace, usage_of
 from smista.sdk.run import pending_pause
 
 _PAGE: Final = 200
@@ -45,14 +56,18 @@ class Desk:
             "clear": self._clear,
             "diff": self._diff,
             "help": self._help,
+            "memory": self._memory,
             "model": self._model,
             "plan": self._plan,
             "preview": self._preview,
             "providers": self._providers,
             "reasoning": self._reasoning,
             "resume": self._resume,
+            "skill": self._skill,
+            "skills": self._skills,
             "status": self._status,
             "trace": self._trace,
+            "undo": self._undo,
             "usage": self._usage,
         }
 
@@ -114,11 +129,76 @@ class Desk:
 
     async def _usage(self, _rest: str) -> None:
         client, session = await self._client_of_session()
-        self._show(usage_report(await _usage(client, session)))
+        usage = await _usage(client, session)
+        self._show(usage_text(usage, width=self._talk.screen.width, blocks=self._talk.screen.draws))
 
     async def _trace(self, _rest: str) -> None:
         client, session = await self._client_of_session()
-        self._show(timeline(await _events(client, session)) or "no events yet")
+        events = await _events(client, session)
+        said = said_in(await _messages(await client.session(session.id), session))
+        self._show(timeline(events, said) if events else "no events yet")
+
+    async def _memory(self, words: str) -> None:
+        client = await self._talk.client()
+        session = self._talk.session
+        facts = await known_facts(
+            client,
+            session_id=None if session is None else session.id,
+            sealer=None if session is None else session.sealer,
+        )
+        self._show(facts_text(facts, words))
+
+    async def _skills(self, _rest: str) -> None:
+        found = await self._found_skills()
+        for warning in found.warnings:
+            self._talk.say(visible_line(warning))
+        rows = [(each.name, each.description) for each in found.skills]
+        self._show(table(rows) or "no skills; they live in .agents/skills of the project")
+
+    async def _skill(self, name: str) -> None:
+        if not name:
+            raise CommandError("name the skill: /skill <name>; /skills lists them")
+        await self._found_skills()
+        load = partial(load_skill, name, self._talk.here, await self._lists())
+        skill = await trio.to_thread.run_sync(load)
+        kept = [each for each in self._talk.setting.skills if each.name != skill.name]
+        self._talk.setting.skills = [*kept, skill]
+        self._talk.say(visible_line(f"the next prompt uses the skill {skill.name}"))
+
+    async def _found_skills(self) -> FoundSkills:
+        find = partial(find_skills, self._talk.here, await self._lists())
+        found = await trio.to_thread.run_sync(find)
+        self._talk.screen.know("skill", [each.name for each in found.skills])
+        return found
+
+    async def _lists(self) -> Guard:
+        return guard((await self._talk.config()).policy(), str(self._talk.here.root))
+
+    async def _undo(self, _rest: str) -> None:
+        """Take back the last change of this session, after it was shown and agreed to."""
+        talk = self._talk
+        if talk.session is None:
+            raise CommandError("nothing was changed in this session")
+        kept = await trio.to_thread.run_sync(undo_of, talk.here, talk.session.id)
+        step = None if kept is None else await trio.to_thread.run_sync(kept.next_step)
+        if kept is None or step is None:
+            raise CommandError("there is nothing left to take back in this session")
+        asked = Asked(
+            title=talk.screen.pen.title(title_of(step)),
+            rows=rows_of(step.shown, talk.screen),
+            asked=f"{'it changed since, a copy is kept; ' if step.changed else ''}write this?",
+        )
+        if not (await talk.screen.ask(asked)).approved:
+            talk.say("left as it is")
+            return
+        take = partial(kept.take, step, force=step.changed)
+        try:
+            copy = await trio.to_thread.run_sync(take)
+        except Unusable as fault:
+            raise CommandError(f"not taken back: {fault}") from fault
+        if copy is not None:
+            talk.say(visible_line(f"what was there is kept as {copy}"))
+        talk.say(visible_line(f"taken back: {step.record.name}"))
 
     async def _preview(self, prompt: str) -> None:
         if not prompt:
@@ -183,7 +263,7 @@ class Desk:
         session = await opened(talk.here, detail)
         talk.forget_session()
         talk.session = session
-        self._show_transcript(detail)
+        self._show_transcript(detail, await _messages(detail, session))
         pause = pending_pause(detail)
         if pause is not None:
             talk.say("its run was not over; it goes on from where it stood")
@@ -200,12 +280,12 @@ class Desk:
         chosen = await talk.screen.choose("Which session?", options)
         return None if chosen is None else sessions[chosen].id
 
-    def _show_transcript(self, detail: SessionDetail) -> None:
+    def _show_transcript(self, detail: SessionDetail, messages: Sequence[StoredMessage]) -> None:
         talk = self._talk
-        left = len(detail.messages) - _TRANSCRIPT
+        left = len(messages) - _TRANSCRIPT
         if left > 0:
             talk.say(f"{left} earlier messages are not shown")
-        for message in detail.messages[-_TRANSCRIPT:]:
+        for message in messages[-_TRANSCRIPT:]:
             self._show_message(message)
         talk.say(visible_line(f"in session {detail.id}: {detail.title or 'without a title'}"))
 
@@ -246,6 +326,12 @@ async def _usage(client: Client, session: Opened) -> Mapping[str, Any]:
     if session.sealer is None:
         return await client.usage(session.id)
     return usage_of(await _events(client, session))
+
+
+async def _messages(detail: SessionDetail, session: Opened) -> Sequence[StoredMessage]:
+    if session.sealer is None:
+        return detail.messages
+    return await open_messages(session.sealer, detail.messages)
 
 
 async def _events(client: Client, session: Opened) -> list[TraceEntry]:

@@ -75,10 +75,50 @@ def test_providers_say_where_they_are(at):
 def test_a_session_tells_its_usage_and_its_trace(at):
     at.say("hello", "You wrote: hello")
     at.enter("/usage")
-    at.see("total")
+    at.see("1 call ·")
     at.enter("/trace")
     at.see("the default intent is 'chat', low")
     at.see("no routing rule matched")
+
+
+def test_skills_are_listed_and_one_is_used_in_the_next_prompt(home, at):
+    folder = home.project / ".agents" / "skills" / "brevity"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: brevity\ndescription: Say little.\n---\n\nBe brief.\n"
+    )
+    at.enter("/skills")
+    at.see("brevity  Say little.")
+    at.enter("/skill brevity")
+    at.see("the next prompt uses the skill brevity")
+    at.say("hello", "You wrote: hello")
+    at.enter("/trace")
+    at.see("skill brevity")
+    at.enter("/skill nothing")
+    at.see("there is no skill 'nothing'")
+
+
+def test_what_is_remembered_is_listed(at):
+    at.enter("/memory")
+    at.see("nothing is remembered")
+
+
+def test_a_change_of_the_session_is_taken_back(home, at):
+    at.enter("/undo")
+    at.see("nothing was changed in this session")
+    at.enter("fix the typo")
+    at.settle_question("do it?")
+    at.send("y")
+    at.see("Done: written")
+    at.idle()
+    at.enter("/undo")
+    at.settle_question("write this?")
+    assert "+Helo, world!" in at.text
+    at.send("y")
+    at.see("taken back: hello.txt")
+    assert home.hello.read_text() == "Helo, world!\n"
+    at.enter("/undo")
+    at.see("there is nothing left to take back")
 
 
 def test_the_uncommitted_changes_are_shown(home, at):
@@ -98,7 +138,7 @@ def test_clear_ends_the_session_and_resume_brings_it_back(home, at):
     at.see("You wrote: the first of all")
     at.see(f"in session {session_id}")
     at.enter("/usage")
-    at.see("total")
+    at.see("1 call ·")
     at.enter("/resume nonsense")
     at.see("'nonsense' is no session id")
 

@@ -26,7 +26,7 @@ def test_the_session_outlives_its_router(own_home):
             at.see("stopped")
             at.idle()
             at.enter("/usage")
-            at.see("total")
+            at.see("calls ·")
 
 
 def test_a_run_goes_on_after_the_command_was_killed(home):
