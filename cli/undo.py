@@ -184,6 +184,13 @@ def undo_of(here: Surroundings, session_id: str | None) -> Undo | None:
     return None
 
 
+def sessions_named(here: Surroundings, part: str) -> tuple[str, ...]:
+    """Return the ids of the sessions of which something is kept and that begin or end so."""
+    part = part.lower()
+    names = (folder.name for folder in kept_sessions(here.places))
+    return tuple(name for name in names if name.startswith(part) or name.endswith(part))
+
+
 def _kept(here: Surroundings, session_id: str, *, of_project: bool = False) -> Undo | None:
     folder = session_folder(here, session_id, sealer_of(here, session_id))
     if not folder.path.is_dir() or (of_project and not folder.is_of_project()):

@@ -1,6 +1,7 @@
 """`smista undo`: takes back what was changed in a session, the last change first."""
 
 from functools import partial
+from typing import Final
 
 import asyncclick as click
 import trio
@@ -9,10 +10,13 @@ from cli.approvals import open_terminal, present
 from cli.change_store import Record
 from cli.failures import DONE, REFUSED, BadUsage, CommandError
 from cli.files import Unusable
-from cli.sessions import check_session_id
+from cli.looking_back import check_name
 from cli.surroundings import Surroundings
-from cli.undo import ChangedSince, Step, Undo, undo_of
+from cli.undo import ChangedSince, Step, Undo, sessions_named, undo_of
 from cli.visible import echo, echo_styled, visible_line
+
+_NOTHING: Final = "nothing was changed that is still known here"
+_SHOWN: Final = 5
 
 
 @click.command()
@@ -30,10 +34,10 @@ async def undo(
     Call it again to take back the one before. A file that changed since is left alone.
     """
     if session is not None:
-        check_session_id(session)
+        session = await trio.to_thread.run_sync(_meant, here, session)
     kept = await trio.to_thread.run_sync(undo_of, here, session)
     if kept is None:
-        raise CommandError("nothing was changed that is still known here")
+        raise CommandError(_NOTHING)
     if only_list:
         _list(kept)
         return DONE
@@ -43,6 +47,16 @@ async def undo(
         raise CommandError(visible_line(str(fault))) from fault
     except Unusable as fault:
         raise CommandError(visible_line(f"not taken back: {fault}")) from fault
+
+
+def _meant(here: Surroundings, part: str) -> str:
+    check_name(part)
+    found = sessions_named(here, part)
+    if len(found) > 1:
+        raise BadUsage(f"{part!r} stands in {len(found)} ids: {', '.join(found[:_SHOWN])}")
+    if not found:
+        raise CommandError(_NOTHING)
+    return found[0]
 
 
 async def _take_back(kept: Undo, *, redo: bool, yes: bool, force: bool) -> int:

@@ -232,7 +232,7 @@ class Lines:
 
 async def killed_somewhere(lines, chance):
     """Return what a client answered before it was killed: number, and whether it failed."""
-    told, left = [], chance.randrange(1, 6)
+    told, left = [], chance.randrange(1, 4)
     pid = None
     while (line := await lines.next()) != ["over"]:
         assert line[0] != "fault", line

@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import stat
+import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -248,7 +249,9 @@ async def test_a_folder_of_a_hundred_thousand_entries_is_listed_in_part(here):
     assert len(listed.content) < MAX_RESULT
 
 
-async def test_a_very_deep_folder_is_an_answer(here):
+@pytest.fixture
+def deep(here):
+    """A folder in a folder, 1,500 times: too deep for whoever tidies up by recursion."""
     place = os.open(here.root, os.O_RDONLY)
     for _ in range(1500):
         os.mkdir("dd", dir_fd=place)
@@ -256,6 +259,12 @@ async def test_a_very_deep_folder_is_an_answer(here):
         os.close(place)
         place = inner
     os.close(place)
+    yield here
+    subprocess.run(["rm", "-rf", str(here.root / "dd")], check=True)
+
+
+async def test_a_very_deep_folder_is_an_answer(deep):
+    here = deep
     async with bounded():
         assert not (await ask(here, "list_files")).is_error
         assert not (await ask(here, "search_files", pattern="x")).is_error

@@ -38,7 +38,7 @@ async def test_one_call_takes_back_one_change(home):
     assert (home.project / "a").read_text() == "one\n"
     over = await home.run("undo", "--yes")
     assert (over.returncode, over.stderr) == (1, b"error: all is taken back\n")
-    again = await home.run("undo", "--redo", "--yes", SESSION)
+    again = await home.run("undo", "--redo", "--yes", SESSION[-6:])
     assert again.stdout == b"made again: a\n"
     assert (home.project / "a").read_text() == "two\n"
 
@@ -74,3 +74,7 @@ async def test_nothing_to_ask_at_and_nothing_known(home):
     unknown = await home.run("undo", "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e60")
     assert (unknown.returncode, unknown.stdout) == (1, b"")
     assert (await home.run("undo", "x")).returncode == 2
+    other = home.smista / "sessions" / "018f9c3e-7a2b-7c4d-8e5f-1a2b3c4d5e61"
+    other.mkdir()
+    several = await home.run("undo", SESSION[:8])
+    assert (several.returncode, SESSION.encode() in several.stderr) == (2, True)
