@@ -9,6 +9,7 @@ import sys
 
 from smista import __version__
 
+_SERVERS = frozenset({"--foreground", "demo-model"})
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -21,6 +22,9 @@ def main() -> None:
     sys.path.insert(0, _folder_of_commands())
     # httpx would load a command line of its own, with all that colours it; None stops that.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    if not _SERVERS.intersection(sys.argv):
+        # And HTTP/2, which only the libraries of servers may need: 70 ms of each command.
+        sys.modules.setdefault("h2", None)  # type: ignore[arg-type]
     from cli.main import run  # not at the top: it must not slow down --version
 
     sys.exit(run(sys.argv[1:], umask=umask))
