@@ -95,7 +95,7 @@ async def test_a_trace_is_tagged_and_paged():
     sealed = Envelope(version=2, algorithm="a", key_id="kf_a", nonce="bg", ciphertext="Y2k")
     async with running() as front:
         plain = await front.client.get(f"{SESSION}/traces?limit=5&offset=2")
-        front.sessions.events = (replace(ROUTED, payload=sealed),)
+        front.sessions.events = (replace(ROUTED, payload=sealed, id="0198"),)
         encrypted = await front.client.get(f"{SESSION}/traces")
     assert front.sessions.seen == [(2, 5), (0, 50)]
     assert plain.json()["trace"] == {
@@ -119,7 +119,9 @@ async def test_a_trace_is_tagged_and_paged():
             }
         ],
     }
-    assert encrypted.json()["trace"]["events"][0]["payload"] == {"encrypted": sealed.model_dump()}
+    (event,) = encrypted.json()["trace"]["events"]
+    assert event["payload"] == {"encrypted": sealed.model_dump()}
+    assert event["id"] == "0198"
 
 
 async def test_usage_sums_what_is_known_and_leaves_out_the_rest():

@@ -108,7 +108,9 @@ async def test_json_that_is_no_object_is_422(body: Any):
 
 @pytest.mark.parametrize(
     "body", [{}, {"title": None}, {"title": ""}, {"title": " \t"}, {"title": 5}, {"title": ["a"]},
-             {"title": "t", "scope": 1}, {"title": "t", "key_id": ""}],
+             {"title": "t", "scope": 1}, {"title": "t", "key_id": ""},
+             {"title": "t", "key_id": "kf_"}, {"title": "t", "key_id": "kf_a/b"},
+             {"title": "t", "key_id": f"kf_{'a' * 65}"}, {"title": "t", "key_id": "kf_a\n"}],
 )  # fmt: skip
 async def test_a_session_without_a_title_is_422(body: dict):
     async with running() as front:
