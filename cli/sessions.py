@@ -12,6 +12,7 @@ import trio
 
 from cli.failures import UNREACHABLE, BadUsage, CommandError
 from cli.surroundings import Surroundings
+from smista.core.intents import Mode
 from smista.local.config_files import ConfigFile
 from smista.local.session_keys import SessionKeys
 from smista.sdk.answers import SessionDetail, SessionSummary
@@ -19,8 +20,10 @@ from smista.sdk.client import Client
 from smista.sdk.errors import ApiError
 from smista.sdk.sealing import Sealer, new_key
 
-_ROUTERS_SEAL: Final = False
-"""Whether routers of this version take part in encrypted sessions yet."""
+USER_MEMORY: Final = (
+    'memory = "allow": what is remembered about you belongs to no single session, so it is not '
+    "encrypted and stays readable to the router"
+)
 
 
 class LostKey(CommandError):
@@ -58,6 +61,13 @@ class Opened:
     title: str | None
     sealer: Sealer | None
 
+    def notices(self, config: ConfigFile) -> tuple[str, ...]:
+        """Return what the person should know of this session under *config*."""
+        # Only an explicit word lets an encrypted session remember for all sessions.
+        if self.sealer is None or config.tools.permissions.get("memory") is not Mode.ALLOW:
+            return ()
+        return (USER_MEMORY,)
+
 
 def check_session_id(text: str) -> None:
     """Raise BadUsage if *text* cannot be the id of a session."""
@@ -86,7 +96,7 @@ async def begin_session(
     The key is durable before the session is made. *title* is for one in clear; that of an
     encrypted session says nothing of what it is about.
     """
-    if not (config.local_preferences.encrypt_sessions and _ROUTERS_SEAL):
+    if not config.local_preferences.encrypt_sessions:
         made = await client.create_session(title, scope=str(here.root))
         return Opened(id=made.id, title=made.title, sealer=None)
     keys, key = SessionKeys(here.places), new_key()

@@ -41,13 +41,18 @@ class SessionSummary(Frozen):
 
 
 class StoredMessage(Frozen):
-    """*content* holds `plaintext`, or `encrypted` with an envelope, bound to the *reference*."""
+    """*content* holds `plaintext`, or `encrypted` with an envelope.
+
+    An envelope is bound to the *reference*; *format* says what opens: the text (`text`), or JSON
+    that holds it (`calls`, `entry`).
+    """
 
     role: str
     content: dict[str, Any]
     provider: str | None = None
     model: str | None = None
     reference: str | None = None
+    format: str | None = None
 
 
 class SessionDetail(Frozen):

@@ -13,11 +13,9 @@ from smista.sdk.sealing import Sealer, UnknownEnvelope
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _CURRENCY: Final = "USD"
-_WHOLE: Final = {
-    "tool": frozenset({"content", "is_error"}),
-    "assistant": frozenset({"text", "tool_calls"}),
-}
 _COST: Final = "cost"
+_MEMBERS: Final = {"entry": "content", "calls": "text"}
+"""Format of a sealed message → the member that holds what was said."""
 
 
 def is_sealed(content: Mapping[str, Any]) -> bool:
@@ -68,16 +66,9 @@ def _told(fact: RememberedFact, payload: Mapping[str, Any] | None) -> Remembered
 
 
 def _said(message: StoredMessage, text: str) -> str:
-    """Return what *message* says: a call's answer and a text that called tools are sealed whole."""
-    member = {"tool": "content", "assistant": "text"}.get(message.role)
-    if member is None:
-        return text
-    try:
-        whole = json.loads(text)
-    except ValueError:
-        return text
-    members = _WHOLE[message.role]
-    return str(whole[member]) if is_object(whole) and members <= whole.keys() else text
+    """Return what *message* says: answers and texts with calls are sealed with more than that."""
+    member = _MEMBERS.get(message.format or "")
+    return text if member is None else str(_payload(str(message.reference), text).get(member, ""))
 
 
 def usage_of(entries: Iterable[TraceEntry]) -> dict[str, Any]:

@@ -91,9 +91,9 @@ def test_figures_that_are_none_are_passed_over():
     assert usage_of([]) == {"total": {}, "by_model": [], "by_task_type": []}
 
 
-def message(role, text, reference):
+def message(role, text, reference, form="text"):
     content = {"encrypted": SEALER.seal_one(reference, text).model_dump()}
-    return StoredMessage(role=role, content=content, reference=reference)
+    return StoredMessage(role=role, content=content, reference=reference, format=form)
 
 
 async def test_messages_are_read_as_they_were_said():
@@ -104,8 +104,8 @@ async def test_messages_are_read_as_they_were_said():
         SEALER,
         [
             message("user", '{"text": "mine", "tool_calls": []}', "message:1"),
-            message("assistant", calls, "message:2"),
-            message("tool", entry, "tool_call:3"),
+            message("assistant", calls, "message:2", "calls"),
+            message("tool", entry, "tool_call:3", "entry"),
             message("tool", "as text", "tool_call:4"),
             message("assistant", '["json"]', "message:5"),
             clear,
@@ -119,6 +119,11 @@ async def test_messages_are_read_as_they_were_said():
         '["json"]',
         "in clear",
     ]
+
+
+async def test_a_message_that_cannot_be_read_is_said_to_be():
+    with pytest.raises(UnknownEnvelope, match="message:1"):
+        await open_messages(SEALER, [message("assistant", "no json", "message:1", "calls")])
 
 
 async def test_messages_that_changed_places_are_noticed():
