@@ -17,6 +17,7 @@ from bench import (
     start,
     storage,
     streams,
+    terminal,
     turns,
 )
 from bench.figures import Figure, table
@@ -33,6 +34,7 @@ SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "actors": actors.measure,
     "providers": providers.measure,
     "start": start.measure,
+    "terminal": terminal.measure,
     "memory": memory.measure,
 }
 _ENOUGH: Final = 235.0

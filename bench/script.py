@@ -8,15 +8,17 @@ DELTAS: Final = 20
 FLOOD: Final = 3_000
 TRICKLE: Final = 1_200
 COUNTED: Final = 150
+STREAMED: Final = 4_000
 
 _SENTENCE: Final = "each of these deltas carries about as many letters as a model sends at once. "
 
 
 def bench_script() -> Script:
-    """Return the script: a plain answer, and one that floods, trickles, counts or holds.
+    """Return the script: a plain answer, and one that floods, trickles, counts, streams or holds.
 
-    The two in the middle say ten deltas a second.
+    To trickle and to count is to say ten deltas a second, to stream two hundred.
     """
+    stream: list[dict[str, Any]] = [{"text": "drop "}, {"pause_ms": 5}] * STREAMED
     trickle: list[dict[str, Any]] = [{"text": "drop "}, {"pause_ms": 100}] * TRICKLE
     count: list[dict[str, Any]] = []
     for number in range(COUNTED):
@@ -25,6 +27,7 @@ def bench_script() -> Script:
         _rule("hold", [{"text": "I begin"}, {"hold": True}]),
         _rule("trickle", trickle),
         _rule("count", count),
+        _rule("stream", stream),
         _rule("flood", [{"text": "word " * FLOOD, "words": 1}]),
         {"name": "plain", "say": [{"text": _SENTENCE * 4, "deltas": DELTAS}]},
     ]

@@ -529,19 +529,21 @@ def last_rows(text: str, columns: int, rows: int) -> list[str]:
     """Return the last *rows* rows that *text* takes in a terminal of *columns*. Pure."""
     found: list[str] = []
     for line in text[-4 * columns * rows :].split("\n"):
-        found += cells(line, columns)
+        found += cells(line, columns, by_words=True)
     return found[-rows:]
 
 
-def cells(line: str, columns: int) -> list[str]:
+def cells(line: str, columns: int, *, by_words: bool = False) -> list[str]:
     """Return *line* in pieces that are at most *columns* cells wide, at least one. Pure."""
     pieces: list[str] = []
     piece, width = "", 0
     for char in line:
         wide = get_cwidth(char)
         if width + wide > columns and piece:
-            pieces.append(piece)
-            piece, width = "", 0
+            at = piece.rfind(" ") + 1 if by_words and char != " " else 0
+            whole, piece = (piece[:at], piece[at:]) if at else (piece, "")
+            pieces.append(whole)
+            width = get_cwidth(piece)
         piece += char
         width += wide
     return [*pieces, piece]
