@@ -24,7 +24,7 @@ from smista.local.config_checks import is_loopback
 from smista.local.config_files import ConfigFile, RouterConnection, project_file
 from smista.local.daemon_ctl import find_files, router_command, running, start
 from smista.local.router_file import parse_router
-from smista.local.router_secret import find_secret, secret_file
+from smista.local.router_secret import find_secrets, secret_file
 from smista.local.toml_source import read_source
 from smista.sdk.answers import RouterStatus
 from smista.sdk.client import Client, ClientConfig, open_client
@@ -155,11 +155,7 @@ async def _proved(here: Surroundings, client: Client) -> RouterStatus:
                 "way could read your keys; use https, or a router on this machine"
             )
         return await client.status()
-    secret = find_secret(here.places)
-    if secret is None:
-        await client.status()  # where nobody answers, that is the better word
-        raise Unproven(client.url)
-    return await client.prove(secret)
+    return await client.prove(find_secrets(here.places))
 
 
 def _what_to_do(here: Surroundings) -> str:

@@ -4,7 +4,7 @@ It parses and carries; it decides nothing, and it asks once (a lapsed token asid
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -119,8 +119,8 @@ class Client:
         """Return whether the router is up, and its version; needs no identity."""
         return _read(RouterStatus, await self._send("GET", "/status", {}))
 
-    async def prove(self, secret: SecretStr) -> RouterStatus:
-        """Return the status of a router that knows *secret*; neither it nor a key is sent.
+    async def prove(self, secrets: Sequence[SecretStr]) -> RouterStatus:
+        """Return the status of a router that knows one of *secrets*; no secret and no key is sent.
 
         Raises Unproven for any other.
         """
@@ -134,10 +134,9 @@ class Client:
         except (httpx.TransportError, OSError) as error:
             raise Unreachable(self.url, _reason(error)) from error
         status = _read(RouterStatus, _object(response))
-        known = secret.get_secret_value()
-        if status.proof is None or not proves(
-            status.proof, known, nonce, address=address, port=port
-        ):
+        made = status.proof or ""
+        known = (each.get_secret_value() for each in secrets)
+        if not any(proves(made, each, nonce, address=address, port=port) for each in known):
             raise Unproven(self.url)
         return status
 
