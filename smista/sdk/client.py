@@ -110,6 +110,7 @@ class Client:
         self._config = config
         self._api_key = api_key
         self._token: SecretStr | None = None
+        self._secrets: tuple[SecretStr, ...] = ()
 
     @property
     def url(self) -> str:
@@ -138,7 +139,15 @@ class Client:
         known = (each.get_secret_value() for each in secrets)
         if not any(proves(made, each, nonce, address=address, port=port) for each in known):
             raise Unproven(self.url)
+        self._secrets = tuple(secrets)
         return status
+
+    async def find_again(self) -> RouterStatus:
+        """Return the status of a router that was lost; if it had to prove itself, it has to again.
+
+        Whoever took its port meanwhile gets neither key nor content.
+        """
+        return await (self.prove(self._secrets) if self._secrets else self.status())
 
     async def bootstrap(self) -> Identity:
         """Create a user; the client goes on with its key."""

@@ -34,7 +34,7 @@ from smista.core.policy import Intent
 from smista.core.request import ExecuteRequest
 from smista.sdk.answers import SessionDetail
 from smista.sdk.client import Client
-from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable, is_object
+from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unproven, Unreachable, is_object
 from smista.sdk.folds import check_key, closing, marked, opened, sealed, told
 from smista.sdk.frames import tool_request, turn_of
 from smista.sdk.sealing import Sealer
@@ -177,7 +177,7 @@ async def _drive(
         turn = await _steered(run, start, steering or Steering())
         over = True
         return turn
-    except Unreachable:
+    except (Unreachable, Unproven):
         over = True
         raise
     finally:

@@ -157,7 +157,7 @@ class Speech:
 
     async def _answers(self) -> bool:
         try:
-            await self._line.client.status()
+            await self._line.client.find_again()
         except Unreachable:
             return False
         return True

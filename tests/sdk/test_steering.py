@@ -4,12 +4,23 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+from pydantic import SecretStr
 
 from smista.core.events import Status, TextDeltaEvent, TurnEnd
 from smista.sdk.client import ClientConfig, open_client
-from smista.sdk.errors import ApiError, Unreachable
+from smista.sdk.errors import ApiError, Unproven, Unreachable
 from smista.sdk.run import Steering, drive, pending_pause, resume
-from tests.sdk.router import CONTINUE, EXECUTE, SESSION, Reply, asks_tool, completed, stream, turn
+from tests.sdk.router import (
+    CONTINUE,
+    EXECUTE,
+    SECRET,
+    SESSION,
+    Reply,
+    asks_tool,
+    completed,
+    stream,
+    turn,
+)
 from tests.sdk.stage import Cue, Stage, ends, error, refuses, says
 from tests.sdk.test_client import KEY, REQUEST
 from tests.sdk.test_run import Desk
@@ -334,3 +345,14 @@ async def test_a_router_that_stays_away_is_waited_for_and_then_given_up(
         pass
     assert isinstance(one.fault, Unreachable)
     assert len(router.to(EXECUTE)) == 1
+
+
+async def test_a_stranger_on_the_port_of_a_lost_router_gets_nothing(router, client):
+    await client.prove([SecretStr(SECRET)])
+    router.answer("POST", EXECUTE, Reply(events=[says("x")]))
+    router.secret = "another"
+    with pytest.raises(Unproven):
+        await drive(client, SESSION["id"], REQUEST, Desk())
+    last = router.asked[-1]
+    assert (last.method, last.path) == ("GET", "/status")
+    assert "authorization" not in last.headers
