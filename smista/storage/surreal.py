@@ -4,7 +4,7 @@ All query text of the journal is here, and every value in it is bound.
 """
 
 import os
-from collections.abc import AsyncGenerator, Sequence, Set
+from collections.abc import AsyncGenerator, Iterable, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -92,12 +92,12 @@ _CALLS: Final = ";".join(
 )
 _FORGET: Final = "DELETE $stale RETURN NONE"
 
-_SESSIONS: Final = """
-SELECT * FROM session WHERE user = $user
-    AND ($scope = NONE OR scope = $scope)
-    AND ($title = NONE OR string::contains(string::lowercase(title ?? ''), $title))
-    ORDER BY updated_at DESC, id DESC;
-"""
+_SESSIONS: Final = "SELECT * FROM session WHERE {where} ORDER BY updated_at DESC, id DESC"
+_SAID: Final = {
+    "user": "user = $user",
+    "scope": "scope = $scope",
+    "title": "string::contains(string::lowercase(title ?? ''), $title)",
+}
 
 _TRACE: Final = """
 SELECT * FROM trace_event:[$s, $from]..[$s, $to];
@@ -199,12 +199,12 @@ class SurrealJournal:
     async def sessions(
         self, user_id: str, *, scope: str | None = None, title: str | None = None
     ) -> tuple[Session, ...]:
-        (found,) = await self._store.read(
-            _SESSIONS,
-            user=ref("user", user_id),
-            scope=None if scope is None else clean_text(scope),
-            title=None if title is None else clean_text(title).lower(),
-        )
+        asked: dict[str, Any] = {"user": ref("user", user_id)}
+        if scope is not None:
+            asked["scope"] = clean_text(scope)
+        if title is not None:
+            asked["title"] = clean_text(title).lower()
+        (found,) = await self._store.read(sessions_text(asked), **asked)
         return tuple(rows.session_from(each) for each in found)
 
     async def update_session(self, session: Session) -> None:
@@ -366,6 +366,14 @@ class SurrealJournal:
     async def _row(self, address: Ref) -> Row | None:
         (found,) = await self._store.read("SELECT * FROM $row", row=address)
         return found[0] if found else None
+
+
+def sessions_text(asked: Iterable[str]) -> str:
+    """Return the query for sessions by what is *asked*; each is bound under its own name.
+
+    A condition that may not hold (`$scope = NONE OR …`) would keep the engine from its index.
+    """
+    return _SESSIONS.format(where=" AND ".join(_SAID[name] for name in asked))
 
 
 def _length(seconds: float) -> str:
