@@ -75,21 +75,20 @@ async def cli(
 ) -> None:
     """Route work to models by your own rules.
 
-    Without a command, the words are a prompt: smista "review @src/main.py"
-    The same in full: smista run "review @src/main.py"
+    Words that are no command are a prompt; without any, an interactive session opens.
 
     \b
-    A prompt takes these options:
-      --json                  Print the last turn as JSON on stdout.
-      --model PROVIDER/MODEL  Use this model, whatever the rules say.
-      --intent INTENT         Take this intent, whatever the rules find.
-      --file PATH             Send this file along, like @PATH.
-      --session ID            Go on in this session.
-      --continue              Go on in this project's newest session.
-      --yes                   Approve file writes inside the project.
-      --yes=shell,git,network Approve what these permissions cover as well.
-      --deny-tools            Let the model use no tool at all.
-      --no-stream             Print the answer when it is complete.
+    smista "review @src/main.py"        run one prompt and print the answer
+    git diff | smista "any mistakes?"   what is piped in follows the words
+    smista                              talk, with /help at hand
+    smista run --help                   all flags of a prompt
+
+    \b
+    The first time, in this order:
+    smista config init      write this project's policy, and name a model in it
+    smista credentials set openai       keep a provider's key (none for local models)
+    smista start            start the router
+    smista login            make yourself known to it
     """
     from cli.logs import configure
     from cli.secrecy import keep_memory_private

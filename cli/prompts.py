@@ -14,11 +14,14 @@ PATIENCE: Final = 3.0
 """Seconds after which a pipe that does not end is worth a word."""
 
 
-async def whole_prompt(words: tuple[str, ...]) -> str:
-    """Return the words with what is piped in after them. Raises BadUsage."""
+async def whole_prompt(words: tuple[str, ...], *, needed: bool = True) -> str:
+    """Return the words with what is piped in after them. Raises BadUsage.
+
+    Where a prompt is not *needed*, it may be empty.
+    """
     piped = await _piped()
     prompt = "\n\n".join(part for part in (" ".join(words).strip(), piped.strip()) if part)
-    if not prompt:
+    if needed and not prompt:
         raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
     if any("\ud800" <= char <= "\udfff" for char in prompt):
         raise BadUsage("the prompt is not valid text in the encoding of this terminal")

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import trio
 from smista.net import create_client
 from tests.sdk.router import (
     CONTINUE,
+    DETAIL,
     EXECUTE,
     SECRET,
     SESSION,
@@ -34,6 +36,8 @@ auth_source = "env"
 [providers."openai-compat:demo"]
 [routing.default]
 model = "openai-compat:demo/m"
+[local_preferences]
+encrypt_sessions = false
 [tools.permissions]
 file_read = "allow"
 """
@@ -123,14 +127,17 @@ def lonely(tmp_path):
         yield Home(tmp_path, f"http://127.0.0.1:{reserved.getsockname()[1]}")
 
 
-def imports_of(*words):
+def imports_of(*words, home=None, code=0):
+    at = {} if home is None else {"SMISTA_HOME": str(home), "HOME": str(home)}
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-P", "-m", "smista", *words],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **at},
+        cwd=home,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == code
     return done.stdout, {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
@@ -143,10 +150,26 @@ def test_the_version_is_said_before_anything_heavy_is_imported(flag):
 
 def test_help_lists_the_commands():
     said, imported = imports_of("--help")
-    for word in ("start", "stop", "status", "login", "trace", "demo-model", "--json", "--yes"):
+    for word in ("start", "stop", "status", "login", "trace", "demo-model", "run --help"):
         assert word in said
     assert "run-prompt" not in said
-    assert "actors.daemon" not in imported
+    assert not imported & {"pydantic", "httpx", "keyring", "rich", "prompt_toolkit", "actors"}
+
+
+def test_the_help_of_a_prompt_teaches_and_imports_little():
+    said, imported = imports_of("run", "--help")
+    for word in ("--json", "--yes", "--model", "--skill", "--plan", "git diff | smista"):
+        assert word in said
+    assert not imported & {"httpx", "keyring", "rich", "prompt_toolkit", "surrealdb", "actors"}
+
+
+def test_the_status_imports_no_more_than_it_takes(tmp_path):
+    _, imported = imports_of("stop", home=tmp_path, code=3)
+    assert not imported & {"pydantic", "httpx", "keyring", "rich", "prompt_toolkit", "actors"}
+    _, imported = imports_of("status", "--url", "http://127.0.0.1:1", home=tmp_path, code=3)
+    heavy = {"keyring", "rich", "prompt_toolkit", "surrealdb", "quart", "nacl", "h2", "actors"}
+    assert not imported & heavy
+    assert len(imported) < 900
 
 
 async def test_a_module_planted_in_the_current_folder_is_not_imported(home):
@@ -208,11 +231,13 @@ async def test_stopping_nothing_is_three(lonely):
     assert b"no router is running" in done.stderr
 
 
-async def test_status_says_version_and_that_nothing_is_encrypted(home):
+async def test_status_says_version_and_whether_new_sessions_are_encrypted(home):
     done = await home.run("status")
     assert done.returncode == 0
     assert b"9.9.9" in done.stdout
-    assert b"encryption: new sessions are encrypted" in done.stdout
+    assert b"encryption: off" in done.stdout
+    home.write(POLICY.format(url=home.url).replace("encrypt_sessions = false", ""))
+    assert b"encryption: new sessions are encrypted" in (await home.run("status")).stdout
 
 
 async def test_a_broken_configuration_hides_no_router(home):
@@ -387,9 +412,11 @@ OLDER = "018f9c3e-0000-7c4d-8e5f-1a2b3c4d5e6f"
 
 async def test_a_session_goes_on(home, router):
     router.answer("POST", EXECUTE.replace(SESSION["id"], OLDER), stream(completed()))
+    found = Reply({"session": {**DETAIL, "id": OLDER}})
+    router.answer("GET", f"/api/v1/sessions/{OLDER}", found, found)
     done = await home.run("--session", OLDER, "and now?")
     assert done.returncode == 0
-    assert router.to("/api/v1/sessions") == []
+    assert router.to("/api/v1/sessions") == []  # the id was given in full
     assert OLDER.encode() in done.stderr
 
 
@@ -403,6 +430,106 @@ async def test_the_newest_session_of_the_project_goes_on(home, router):
     assert listed.method == "GET"
     assert "scope=" in listed.query
     assert b"going on in: t" in done.stderr
+
+
+async def test_the_beginning_of_an_id_will_do_if_it_is_the_only_one(home, router):
+    router.answer(
+        "GET", "/api/v1/sessions", *[Reply({"sessions": [SESSION, SESSION | {"id": OLDER}]})] * 3
+    )
+    router.answer("POST", EXECUTE, stream(completed()))
+    assert (await home.run("--session", "018F9C3E-7a2b", "and now?")).returncode == 0
+    several = await home.run("--session", "018f9c3e", "and now?")
+    assert several.returncode == 2
+    assert f"  {OLDER}  t" in several.stderr.decode()
+    assert (await home.run("--session", "018f9c3f", "and now?")).returncode == 2
+
+
+def waiting(router, name="write_file", **arguments):
+    paused = asks_tool(name, arguments)
+    run = {"run_id": "r", **paused}
+    detail = {**DETAIL, "metadata": {"run": run}}
+    router.answer("GET", f"/api/v1/sessions/{SESSION['id']}", Reply({"session": detail}))
+    router.answer("GET", "/api/v1/sessions", Reply({"sessions": [SESSION]}))
+
+
+async def test_what_a_lost_run_waits_for_is_answered_first(home, router):
+    waiting(router, path="a", content="x")
+    router.answer("POST", CONTINUE, stream(completed("mended")))
+    router.answer(
+        "POST", EXECUTE, stream(completed("more"), {"type": "text_delta", "delta": "more"})
+    )
+    done = await home.run("--continue", "--yes", "and now?")
+    assert (done.returncode, done.stdout) == (0, b"more\n")
+    assert b"waits for an answer" in done.stderr
+    assert (home.project / "a").read_text() == "x"
+    posted = [asked.path for asked in router.asked if asked.path in (CONTINUE, EXECUTE)]
+    assert posted == [CONTINUE, EXECUTE]
+
+
+async def test_without_words_a_lost_run_is_seen_through(home, router):
+    waiting(router, path="a", content="x")
+    router.answer("POST", CONTINUE, stream(completed()))
+    assert (await home.run("--continue", "--yes")).returncode == 0
+    assert router.to(EXECUTE) == []
+
+
+async def test_without_words_and_without_a_lost_run_there_is_nothing_to_do(home, router):
+    router.answer("GET", "/api/v1/sessions", Reply({"sessions": [SESSION]}))
+    done = await home.run("--continue")
+    assert done.returncode == 2
+    assert b"write a prompt" in done.stderr
+
+
+async def test_a_plan_is_asked_for_by_a_flag(home, router):
+    router.answer("POST", EXECUTE, stream(completed()))
+    assert (await home.run("--plan", "split it")).returncode == 0
+    assert router.to(EXECUTE)[0].body["input"] == {"text": "split it", "command": "plan"}
+    assert (await home.run("--plan", "--intent", "edit", "split it")).returncode == 2
+
+
+async def test_a_skill_is_invoked_by_name_and_the_others_are_offered(home, router):
+    for name in ("release", "review"):
+        folder = home.project / ".agents" / "skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: d\n---\ndo {name}\n")
+    router.answer("POST", EXECUTE, stream(completed()))
+    assert (await home.run("--skill", "release", "go")).returncode == 0
+    sent = router.to(EXECUTE)[0].body["attachments"]
+    assert [skill["name"] for skill in sent["invoked_skills"]] == ["release"]
+    assert [skill["name"] for skill in sent["available_skills"]] == ["release", "review"]
+    unknown = await home.run("--skill", "relase", "go")
+    assert unknown.returncode == 2
+    assert b"release" in unknown.stderr
+
+
+async def test_in_a_hook_of_git_all_is_as_elsewhere(home, router, monkeypatch):
+    git = partial(subprocess.run, cwd=home.project, check=True)
+    git(["git", "init", "-q", "-b", "main"])
+    git(
+        [
+            "git",
+            "-c",
+            "user.name=n",
+            "-c",
+            "user.email=e",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "m",
+        ]
+    )
+    (home.project / "a.txt").write_text("x\n")
+    inside = {"GIT_DIR": ".git", "GIT_INDEX_FILE": "elsewhere", "GIT_WORK_TREE": "/"}
+    monkeypatch.setattr(Home, "environ", {**home.environ, **inside})
+    router.answer("POST", EXECUTE, stream(asks_tool("git", {"arguments": ["status", "--short"]})))
+    router.answer("POST", CONTINUE, stream(completed()))
+    done = await home.run("--yes=git", "hello")
+    assert done.returncode == 0
+    workspace = router.to(EXECUTE)[0].body["workspace"]
+    assert workspace["git_branch"] == "main"
+    assert "+++ b/a.txt" in workspace["git_diff"]
+    assert "?? a.txt" in router.to(CONTINUE)[0].body["data"]["results"][0]["content"]
 
 
 async def test_without_a_session_there_is_nothing_to_go_on_in(home, router):
@@ -687,3 +814,34 @@ async def test_the_demo_model_says_where_it_answers_and_leaves_when_interrupted(
         await process.wait()
     assert models.json()["data"][0]["id"] == "demo"
     assert process.returncode == 130
+
+
+A_ROUTER_SAYS = [
+    ("shell", {"command": "touch canary"}),
+    ("write_file", {"path": "../canary", "content": "x"}),
+    ("write_file", {"path": "AGENTS.md", "content": "x"}),
+    ("write_file", {"path": "canary", "content": "x"}),
+    ("git", {"arguments": ["init", "canary"]}),
+    ("fetch_url", {"url": "http://127.0.0.1:1/canary"}),
+    ("read_file", {"path": "../outside"}),
+    ("run_python", {"code": "open('canary', 'w')"}),
+    ("memory", {"operation": "record", "scope": "user", "value": "canary"}),
+]
+
+
+@pytest.mark.parametrize("flags", [[], ["--deny-tools"]], ids=["", "denied"])
+async def test_a_hostile_router_allows_nothing(home, router, flags):
+    (home.path / "outside").write_text("canary")
+    asked = [asks_tool(name, arguments, "allow") for name, arguments in A_ROUTER_SAYS]
+    requests = [request for each in asked for request in each["data"]["tool_requests"]]
+    paused = turn("awaiting_tool", {"tool_requests": requests, "trace_id": "trace:1"}, "break")
+    router.answer("POST", EXECUTE, stream(paused))
+    router.answer("POST", CONTINUE, stream(completed()))
+    done = await home.run(*flags, "hello")
+    assert done.returncode == 4
+    results = router.to(CONTINUE)[0].body["data"]["results"]
+    assert len(results) == len(A_ROUTER_SAYS)
+    assert all(result["is_error"] for result in results)
+    assert "canary" not in str([result["content"] for result in results])
+    assert sorted(path.name for path in home.project.iterdir()) == []
+    assert not (home.path / "canary").exists()

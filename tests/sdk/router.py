@@ -29,6 +29,7 @@ SESSION = {
     "archived": False,
 }
 SECRET = "what only the user's own router knows"
+DETAIL = {name: SESSION[name] for name in ("id", "title", "created_at", "updated_at")}
 EXECUTE = f"/api/v1/sessions/{SESSION['id']}/execute"
 CONTINUE = f"/api/v1/sessions/{SESSION['id']}/continue"
 
@@ -87,6 +88,7 @@ class FakeRouter:
             ("GET", "/status"): Reply({"status": "ok", "version": "9.9.9"}),
             ("POST", "/api/v1/auth/sign-in"): Reply(token),
             ("POST", "/api/v1/sessions"): Reply({"session": SESSION}, 201),
+            ("GET", f"/api/v1/sessions/{SESSION['id']}"): Reply({"session": DETAIL}),
         }
 
     def answer(self, method: str, path: str, *replies: Reply) -> None:
