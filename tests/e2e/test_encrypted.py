@@ -29,6 +29,7 @@ from smista.core.secret import Envelope
 from smista.sdk.client import Client, open_client
 from smista.sdk.errors import SdkError
 from smista.sdk.opening import open_trace, usage_of
+from smista.sdk.run import drive
 from smista.sdk.sealing import Sealer, new_key
 from smista.storage.bridge import Target
 from smista.storage.schema import TABLES
@@ -307,3 +308,54 @@ async def test_no_mark_is_ever_found_on_the_disk_nor_in_what_the_router_says(
         watch.look()
         await watch.look_into_tables()
         assert watch.looks > 100
+
+
+class Hands:
+    """The machine of a driven run: its tools say marks, and it agrees to everything."""
+
+    async def show(self, event: Any) -> None:
+        return
+
+    def say(self, line: str) -> None:
+        return
+
+    async def run_tools(self, requests: tuple[Any, ...]) -> tuple[ToolResultEntry, ...]:
+        return tuple(
+            ToolResultEntry(
+                call_id=each.call_id, content=MARKS[48], decision="approved", paths=(MARKS[49],)
+            )
+            for each in requests
+        )
+
+    async def decide(self, approval: Any) -> ApprovalDecision:
+        return ApprovalDecision(approval_id=approval.approval_id, decision="approved")
+
+
+async def test_driven_runs_are_sealed_and_go_on_from_where_a_router_died(
+    tmp_path: Path, open_router: Callable[[House], Router]
+) -> None:
+    with marked_model(tmp_path) as model:
+        house = House(folder=tmp_path, model=model)
+        router = open_router(house)
+        watch = Watch(router)
+        async with open_client(house.client_config) as client:
+            await client.bootstrap()
+            key = new_key()
+            session = await client.create_session("2026-11-30", key_id=key.key_id)
+            sealer = Sealer(key, session.id)
+            for text, said in (("talk", MARKS[19]), ("mend", MARKS[26]), ("forbidden", MARKS[20])):
+                done = await drive(client, session.id, request(text), Hands(), seal=sealer)
+                assert done.status is Status.COMPLETED
+                assert said in done.data["message"]["content"]
+                watch.look()
+                router.kill()
+                router.start()
+            detail = await client.session(session.id)
+            assert "run" not in detail.metadata
+            assert [message.role for message in detail.messages] == [
+                *("user", "assistant"),
+                *("user", "assistant", "tool", "assistant"),
+                *("user", "assistant", "tool", "assistant"),
+            ]
+        assert router.leave() == 0
+        await watch.look_into_tables()
