@@ -40,6 +40,11 @@ from smista.core.totals import Totals, totals_to_json
 from smista.core.unsealed import BLANK, joined, references, trace_references
 
 INPUT: Final = TypeAdapter(RunInput)
+EVENTS_AT_MOST: Final = 4_000
+"""Trace events that may wait to be sealed; a request with many more would be refused.
+
+Only run after run that fails, and lists nothing, comes to so many. Then the oldest are given up.
+"""
 INPUT_AT_MOST: Final = 4 * 1024 * 1024
 """Characters up to which a run's input is sealed: it has to fit into a request on its way back.
 
@@ -91,6 +96,8 @@ def split(
         waiting, noted = replace(waiting, input=None, notes_id=None), ""
     elif told.listing:  # else what was listed before is still to be answered as it was
         state, waiting, noted = _with_input(state, waiting, texts, new_id)
+    if over or told.listing:
+        waiting = _bounded(waiting)
     names = references(waiting)
     fresh = frozenset(names).difference(references(older))
     late = frozenset[str]() if told.listing else (waiting.late | fresh).intersection(names)
@@ -407,6 +414,13 @@ def _without(waiting: Unsealed, forgotten: Iterable[ForgottenFact]) -> Unsealed:
     if not gone:
         return waiting
     return replace(waiting, facts=tuple(f for f in waiting.facts if f.id not in gone))
+
+
+def _bounded(waiting: Unsealed) -> Unsealed:
+    kept, count = list(waiting.batches), sum(len(batch.events) for batch in waiting.batches)
+    while len(kept) > 1 and count > EVENTS_AT_MOST:
+        count -= len(kept.pop(0).events)
+    return replace(waiting, batches=tuple(kept))
 
 
 def _phase(phase: Phase, names: tuple[str, ...]) -> Phase:

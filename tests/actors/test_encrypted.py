@@ -613,3 +613,66 @@ async def test_a_run_that_began_with_too_much_to_be_sealed_goes_on_but_not_after
             with pytest.raises(InvalidRequest, match="send a new execute"):
                 await again.tell(client.results(ending))
         assert (await client.tell(client.results(ending))).status is Status.COMPLETED
+
+
+async def test_a_plan_is_decided_on_after_a_restart():
+    model = ScriptedProvider(said("PLANTED plan"), said("done"))
+    async with open_sealed(model) as client:
+        ending = await client.execute("x", input={"text": "PLANTED", "command": "plan"})
+        async with restarted(client) as again:
+            ending = await again.through(await again.tell(client.decision(ending, "approved")))
+            assert ending.data["message"]["content"] == "done"
+            await again.finish(ending)
+            state = await again.state()
+            assert state.plan.status.value == "approved"
+            assert json.loads(client.sealed[f"plan:{state.plan.id}"])["content"] == "PLANTED plan"
+        prompt = model.prompts[-1]
+        assert [m.text for m in prompt.messages][:2] == ["PLANTED", "PLANTED plan"]
+
+
+async def test_a_cost_is_asked_about_again_after_a_restart_for_its_figures_are_sealed():
+    priced = descriptor(
+        "openai-compat:a",
+        "priced",
+        local=True,
+        input_cost_per_million_tokens="1000",
+        output_cost_per_million_tokens="1000",
+    )
+    policy = {
+        **ASKING,
+        "routing": {
+            "default": {"model": "openai-compat:a/priced"},
+            "rules": [
+                {
+                    "name": "r",
+                    "intent": "chat",
+                    "model": "openai-compat:a/priced",
+                    "effort": "low",
+                    "cost_limit": "0.001",
+                }
+            ],
+        },
+        "classification": {"default_intent": "chat"},
+    }
+    async with open_sealed(ScriptedProvider(said("done")), models=[priced]) as client:
+        ending = await client.execute("PLANTED", policy=policy)
+        assert ending.data["approval"]["kind"] == "cost_limit"
+        async with restarted(client) as again:
+            ending = await again.through(await again.tell(client.decision(ending, "approved")))
+            assert ending.data["approval"]["kind"] == "cost_limit"
+            ending = await again.tell(again.decision(ending, "approved"))
+            assert ending.status is Status.COMPLETED
+            await again.finish(ending)
+
+
+async def test_runs_that_fail_for_ever_do_not_pile_up_more_than_can_be_sealed(monkeypatch):
+    monkeypatch.setattr("smista.core.sealing.EVENTS_AT_MOST", 20)
+    model = ScriptedProvider(*([[ProviderRejected("PLANTED")]] * 9), said("well"))
+    async with open_sealed(model) as client:
+        for _ in range(9):
+            assert (await client.execute("PLANTED")).status is Status.ERROR
+        ending = await client.execute("PLANTED")
+        traces = [name for name in ending.data["to_encrypt"] if name.startswith("trace:")]
+        assert len(traces) <= 30
+        await client.finish(ending)
+        assert len(await client.said()) == 11
