@@ -43,6 +43,8 @@ class Copies:
         self._lock = Lock()
         self._written = Written(here)
         self._lines: RestrictedLines | None = None
+        self.sent = False
+        """Whether a copy goes along with a prompt."""
 
     def look(self, items: Sequence[tuple[str, Sequence[str]]]) -> list[str | None]:
         """Return for each text, with the paths it comes from, why it is restricted. Blocks."""
@@ -112,6 +114,7 @@ class Copies:
             }
         )
         workspace = collected.workspace
+        self.sent = self.sent or diff is not None or any(files)
         if diff is not None:
             workspace = workspace.model_copy(update={"git_diff_restricted": True})
         return replace(collected, workspace=workspace, attachments=marked, notices=tuple(notices))

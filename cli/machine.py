@@ -132,6 +132,7 @@ class Machine:
             return self._refuse(request, f"the user's policy denies {request.name}")
         if request.name in ROUTER_TOOLS:
             return await self._agree(request)
+        await self._restriction.sent(self.sizes)
         seen = await self._restriction.over(request)
         try:
             known = await self._known(seen)

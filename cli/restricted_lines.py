@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from cli.files import Identity, Unusable, read_file
+from cli.files import MAX_FILE, Identity, Unusable, read_file
 from cli.finding import HEAVY
 from cli.line_marks import LineMarks
 from cli.surroundings import Surroundings
@@ -22,8 +22,9 @@ MAX_ENTRIES: Final = 200_000
 """Entries of folders that are looked at."""
 MAX_FILES: Final = 1000
 """Restricted files that are read."""
-MAX_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = MAX_FILE
 """Bytes of one of them."""
+_BEGINNING: Final = 8192
 _SETTLED: Final = 100_000_000
 """Nanoseconds after which a folder's time tells its next change from its last."""
 
@@ -94,14 +95,17 @@ class RestrictedLines:
 
     def _read(self, path: str, size: int) -> LineMarks:
         marks = LineMarks(self.key)
-        if size > MAX_BYTES:
-            self.beyond = True
-            return marks
         try:
-            content = read_file(Path(path).resolve())
+            real = Path(path).resolve()
+            if b"\0" in _beginning(real):
+                return marks  # nothing of it passes for text, so nothing of it is sent
+            if size > MAX_BYTES:
+                self.beyond = True
+                return marks
+            content = read_file(real) or b""
         except (Unusable, OSError, RuntimeError):
             return marks  # no tool of ours can read it either
-        marks.add((content or b"").decode("utf-8", "replace"))
+        marks.add(content.decode("utf-8", "replace"))
         return marks
 
     def _walk(self) -> Iterator[str]:
@@ -150,6 +154,12 @@ class RestrictedLines:
                 elif self.guard.restricts(entry.path[above:]) is not None:
                     restricted.append(entry.path)
         return _Folder(stamp, settled, tuple(restricted), tuple(inner), count)
+
+
+def _beginning(real: Path) -> bytes:
+    handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(_BEGINNING)
 
 
 def changed_files(here: Surroundings, since: int) -> Iterator[Path]:

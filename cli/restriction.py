@@ -5,7 +5,7 @@ by a later process; what is written then is remembered, and copies are marked.
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -47,6 +47,15 @@ class Restriction:
             self._in_view = True
             if self._keeping is not None:
                 await trio.to_thread.run_sync(self._keeping.note_restricted_in_view)
+
+    async def sent(self, names: Iterable[str]) -> None:
+        """Note what went along with a prompt: *names* are its paths, or `tool:<name>`."""
+        if self._in_view:
+            return
+        guard = self._guard
+        known = self._copies is not None and self._copies.sent
+        if known or (guard is not None and any(guard.restricts(name) for name in names)):
+            await self.see()
 
     async def over(self, request: ToolRequest) -> ToolRequest:
         """Return *request* as one with restricted content in view, if that ever was."""

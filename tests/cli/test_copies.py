@@ -9,7 +9,7 @@ import pytest
 from cli import copies as copies_module
 from cli import restricted_lines
 from cli.approvals import Answer
-from cli.copies import BEYOND, COPY, DERIVED, Copies
+from cli.copies import ALIAS, BEYOND, COPY, DERIVED, Copies
 from cli.host import TerminalHost
 from cli.workspace import collect
 from smista.core.policy import PrivacyPolicy, ToolsConfig
@@ -105,6 +105,16 @@ def test_a_file_that_did_not_change_is_not_read_again(copies, monkeypatch):
 def test_beyond_its_bounds_everything_counts_as_a_copy(copies, here, monkeypatch, bound):
     monkeypatch.setattr(restricted_lines, bound, 0)
     assert why(copies, here, "free.md") == BEYOND
+
+
+def test_a_restricted_file_that_is_no_text_hides_nothing_else(copies, here, monkeypatch):
+    monkeypatch.setattr(restricted_lines, "MAX_BYTES", 100)
+    (here.root / "photo.pem").write_bytes(b"\x89PNG\0" * 1000)
+    os.mkfifo(here.root / "fifo.pem")
+    (here.root / "gone.pem").symlink_to("nowhere")
+    assert why(copies, here, "free.md") is None
+    os.link(here.root / "photo.pem", here.root / "photo")
+    assert copies.look([("", ("photo",))]) == [ALIAS]
 
 
 async def test_attachments_diff_and_instructions_are_marked_before_they_are_sent(copies, here):

@@ -95,6 +95,15 @@ async def test_always_is_for_writes_inside_the_project(here, tmp_path, capsys):
     assert "+2" in capsys.readouterr().err
 
 
+async def test_what_a_command_says_is_beside_the_answer_and_harmless(here, capsys):
+    one = host(here, None, shell="allow")
+    (result,) = await run(one, call("shell", "allow", command="printf 'a\\033[2Jb\\n'"))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "a␛[2Jb\n" in shown.err
+    assert result.content.startswith("a\x1b[2Jb\n")
+
+
 OUTSIDE = [
     ("edit_file", {"path": "../there", "old": "secret", "new": "x"}),
     ("edit_file", {"path": "../there", "old": "guess", "new": "x"}),

@@ -9,7 +9,9 @@ import pytest
 import trio
 
 from cli.approvals import Answer
+from cli.copies import Copies
 from cli.host import NOBODY, TerminalHost
+from cli.workspace import collect
 from smista.core.events import ToolRequest
 from smista.core.policy import PrivacyPolicy, ToolsConfig
 from smista.core.privacy import guard
@@ -116,6 +118,22 @@ async def test_what_this_machine_read_itself_counts_whatever_the_router_says(her
         for name, arguments in channels(canary.port):
             (result,) = await one.run_tools((asked(name, arguments),))
             assert result.decision == "rejected", arguments
+    assert canary.heard == 0
+
+
+async def test_what_went_along_with_the_prompt_counts_too(here, canary):
+    (here.root / "copy").write_text("TOKEN=marker, and it is long enough\n")
+    (here.root / ".env").write_text("TOKEN=marker, and it is long enough\n")
+    copies = Copies(here, lists(here))
+    await copies.mark(await collect("look at @copy", here))
+    attached = {"sizes": {"free": 3, ".env": 13}}
+    for more in ({"copies": copies}, attached):
+        host = TerminalHost(
+            here, EVERYTHING, terminal=None, yes=True, named=NAMED, guard=lists(here), **more
+        )
+        await host.begin(str(uuid4()))
+        (result,) = await host.run_tools((asked(*channels(canary.port)[0]),))
+        assert result.decision == "rejected"
     assert canary.heard == 0
 
 
