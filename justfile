@@ -22,6 +22,7 @@ bench *args:
 # the same under load for longer
 soak *args:
     @python -m bench.soak {{ args }}
+    @python -m bench.looking_back --events 1000000
 
 # our adapters against model servers that others wrote; needs a package index
 interop:

@@ -12,6 +12,7 @@ from bench import (
     cancel,
     decision,
     encrypted,
+    looking_back,
     memory,
     providers,
     start,
@@ -27,6 +28,7 @@ from bench.processes import until_sigterm
 SECTIONS: Final[Mapping[str, Callable[[], Awaitable[list[Figure]]]]] = {
     "decision": decision.measure,
     "storage": storage.measure,
+    "looking-back": looking_back.measure,
     "turns": turns.measure,
     "streams": streams.measure,
     "cancel": cancel.measure,

@@ -36,7 +36,13 @@ from smista.storage.facts import TABLES, facts_from, has_all_texts, places
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
 from smista.storage.schema import KEYED, RANGED, VACUUM
-from smista.storage.spending import SUMS, spending_from, spending_text, spending_values
+from smista.storage.spending import (
+    SUMS,
+    is_known,
+    spending_from,
+    spending_text,
+    spending_values,
+)
 from smista.storage.store import Store, open_directory_store, open_plain_store
 from smista.storage.turns import turn_unit, unserved_run_row
 from smista.storage.vacuum import THRESHOLD
@@ -415,8 +421,8 @@ def _stored_state(results: Sequence[Any]) -> states.StoredState:
 
 
 def _cost_sum(stored: Row) -> CostSum:
-    known = {name: stored[name] for name in TOKENS if stored[f"{name}_known"]}
-    cost = plain(Decimal(str(stored["cost"]))) if stored["cost_known"] else None
+    known = {name: stored[name] for name in TOKENS if is_known(stored, name)}
+    cost = plain(Decimal(str(stored["cost"]))) if is_known(stored, "cost") else None
     return CostSum(
         provider=stored["cost_provider"],
         model=stored["cost_model"],
