@@ -24,8 +24,6 @@ from smista.core.messages import (
     Inject,
     InjectData,
     InjectMessage,
-    SealedData,
-    SealedRows,
     ToolResultEntry,
     ToolResults,
     ToolResultsData,
@@ -38,7 +36,15 @@ from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unproven, Unreachab
 from smista.sdk.folds import check_key, closing, marked, opened, sealed, told
 from smista.sdk.frames import tool_request, turn_of
 from smista.sdk.sealing import Sealer
-from smista.sdk.speech import Line, Message, Speech, error_code, is_outcome, needs_live_run
+from smista.sdk.speech import (
+    Line,
+    Message,
+    Speech,
+    error_code,
+    is_outcome,
+    is_taken_over,
+    needs_live_run,
+)
 
 BREAK_SECONDS: Final = 2.0
 """How long a leaving client tries to tell the router that the run is over."""
@@ -48,7 +54,8 @@ _STOP_SECONDS: Final = 1.0
 _STOP_TRIES: Final = 3
 _TIMED_OUT: Final = 504
 _NOTHING: Final = TurnEnd(Status.IDLE, {})
-_OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR})
+_OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR, Status.AWAITING_ENCRYPT})
+"""After these nothing is asked of the host any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +274,9 @@ class _Run:
         if self._stopping:
             turn = await self._settled(turn)
         await self._close(self._stopped if isinstance(self._stopped, TurnEnd) else turn)
+        if turn.status is Status.AWAITING_ENCRYPT:
+            turn = TurnEnd(Status.IDLE, turn.data)
+            await self._host.show(told(turn))
         return told(turn)
 
     async def _go_on(self, pause: TurnEnd) -> TurnEnd:
@@ -421,6 +431,7 @@ class _Run:
 
     async def _close(self, ending: TurnEnd) -> None:
         """Seal what *ending* left, if it left anything; stored when this returns."""
+        check_key(ending, self._line.sealer)
         self._unsealed = ending
         message = await closing(ending, self._line.sealer)
         if message is not None:
@@ -428,7 +439,7 @@ class _Run:
             self.nursery.start_soon(speech.run)
             async for _ in speech:
                 pass
-            if speech.fault is not None:
+            if speech.fault is not None and not is_taken_over(speech.fault):
                 raise speech.fault
         self._unsealed = None
 
@@ -454,8 +465,6 @@ async def _answer(pause: TurnEnd, host: Host, sealer: Sealer | None) -> Continua
         case Status.AWAITING_DECRYPT if sealer is not None:
             plaintext, folded = await opened(pause, sealer), await sealed(pause, sealer)
             return Decrypted(data=DecryptedData(plaintext=plaintext, encrypted=folded))
-        case Status.AWAITING_ENCRYPT:
-            return SealedRows(data=SealedData(encrypted=await sealed(pause, sealer)))
         case _:
             raise ValueError(f"a run that is {pause.status} cannot be answered")
 

@@ -169,6 +169,7 @@ class Heard:
     def __init__(self) -> None:
         self._parts: dict[type[Event], list[str]] = {}
         self._marks: list[Event] = []
+        self._known_marks: list[Event] = []
         self._known: dict[type[Event], str] = {}
         self._repeated: dict[type[Event], str] = {}
 
@@ -176,6 +177,7 @@ class Heard:
         """Say that the turn is told from its beginning, as it was or anew."""
         self._known = {kind: "".join(parts) for kind, parts in self._parts.items()}
         self._repeated = dict.fromkeys(self._known, "")
+        self._known_marks = list(self._marks)
 
     def fresh(self, event: Event) -> Event | None:
         """Return *event*, or that part of it which was not heard yet."""
@@ -209,7 +211,8 @@ class Heard:
         return f"\n{again}"
 
     def _mark(self, event: Event) -> Event | None:
-        if event in self._marks:
+        if event in self._known_marks:
+            self._known_marks.remove(event)
             return None
         self._marks.append(event)
         return event
@@ -220,6 +223,14 @@ def needs_live_run(fault: SdkError | None) -> bool:
     if not isinstance(fault, ApiError) or "fields" in fault.details:
         return False
     return fault.code == "invalid_request"
+
+
+def is_taken_over(fault: SdkError) -> bool:
+    """Say if envelopes were refused because another client's message goes on with their rows."""
+    if not isinstance(fault, ApiError):
+        return False
+    faulty = fault.details.keys() & {"missing", "unknown", "malformed", "fields"}
+    return fault.code == "run_in_flight" or (fault.code == "invalid_request" and not faulty)
 
 
 def is_outcome(fault: SdkError) -> bool:

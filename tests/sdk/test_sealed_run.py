@@ -218,7 +218,41 @@ async def test_an_answer_that_cannot_be_stored_is_an_error(router, client):
 
 async def test_rows_that_only_wait_to_be_sealed_are_sealed(router, client):
     pause = turn("awaiting_encrypt", {"to_encrypt": TEXTS}, "sealed", "break")
-    router.answer("POST", CONTINUE, stream(IDLE))
+    router.answer("POST", CONTINUE, Reply(IDLE))
     outcome = await resume(client, SESSION["id"], turn_of(pause), Desk(), seal=SEALER)
     assert outcome.status is Status.IDLE
     assert opened(bodies(router)[0]) == TEXTS
+
+
+async def test_a_run_that_ends_without_an_answer_ends_idle(router, client):
+    router.answer("POST", EXECUTE, stream(folding(turn("awaiting_encrypt", {}))))
+    router.answer("POST", CONTINUE, Reply(IDLE))
+    desk = Desk()
+    outcome = await drive(client, SESSION["id"], REQUEST, desk, seal=SEALER)
+    assert (outcome.status, dict(outcome.data)) == (Status.IDLE, {})
+    assert desk.shown[-1].status is Status.IDLE
+    assert opened(bodies(router)[0]) == TEXTS
+
+
+@pytest.mark.parametrize(("code", "status"), [("run_in_flight", 409), ("invalid_request", 422)])
+async def test_rows_that_another_client_seals_are_no_fault(router, client, code, status):
+    router.answer("POST", EXECUTE, stream(folding(completed())))
+    router.answer("POST", CONTINUE, refuses(code, status))
+    outcome = await drive(client, SESSION["id"], REQUEST, Desk(), seal=SEALER)
+    assert outcome.status is Status.COMPLETED
+
+
+async def test_envelopes_that_the_router_finds_wrong_are_an_error(router, client):
+    router.answer("POST", EXECUTE, stream(folding(completed())))
+    details = {"missing": ["message:9"]}
+    body = {"error": {"code": "invalid_request", "message": "no", "details": details}}
+    router.answer("POST", CONTINUE, Reply(body, 422), Reply(IDLE))
+    with pytest.raises(ApiError, match="invalid_request"):
+        await drive(client, SESSION["id"], REQUEST, Desk(), seal=SEALER)
+
+
+async def test_without_the_key_an_answer_that_cannot_be_stored_is_said_to_be(router, client):
+    router.answer("POST", EXECUTE, stream(folding(completed())))
+    router.answer("POST", CONTINUE, Reply(IDLE))
+    with pytest.raises(MissingKey):
+        await drive(client, SESSION["id"], REQUEST, Desk())

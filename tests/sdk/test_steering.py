@@ -319,6 +319,14 @@ async def test_a_call_that_is_told_again_is_shown_once(router, client):
     assert [event.type for event in one.desk.shown] == ["tool_call_started", "turn_end"]
 
 
+async def test_what_is_said_twice_in_one_turn_is_shown_twice(router, client):
+    usage = {"type": "usage", "input_tokens": 1}
+    router.answer("POST", EXECUTE, Reply(events=[usage]), stream(completed(), usage, usage))
+    async with driven(client) as one:
+        pass
+    assert [event.type for event in one.desk.shown] == ["usage", "usage", "turn_end"]
+
+
 async def test_a_turn_that_cannot_be_told_again_goes_on_without_us(router, client):
     router.answer("POST", EXECUTE, Reply(events=[says("x")]), refuses("run_in_flight", 409))
     async with driven(client) as one:
