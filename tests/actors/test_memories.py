@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import trio
+import trio.testing
 
 from actors.draft import Draft
 from actors.memories import Memories
@@ -619,3 +620,50 @@ async def test_the_instructions_of_a_restricted_skill_are_refused_to_a_remote_mo
         await outcome(await house.execute(policy=policy, attachments=offered))
         assert "a remote model may not see it" in (await told(house))[0]
         assert all("changelogs" not in prompt.system for prompt in remote.prompts)
+
+
+async def test_a_preview_recalls_what_the_next_turn_will():
+    model = ScriptedProvider(
+        together(
+            ("memory", {"operation": "record", "scope": "user", "value": "uses vim"}),
+            ("memory", {"operation": "record", "scope": "session", "value": "looks at a.txt"}),
+        ),
+        said("a"),
+        said("b"),
+    )
+    async with open_house(model) as house:
+        await outcome(await house.execute())
+        asked = USER, house.session_id, request("and now"), {}
+        previewed = await house.directory.preview(*asked)
+        await outcome(await house.execute("and now"))
+        assert "uses vim" in previewed.prompt.system
+        assert previewed.prompt.system == model.prompts[-1].system
+
+
+async def test_other_routers_learn_that_a_fact_of_their_session_was_deleted():
+    rows = {}
+    model = ScriptedProvider(remember("MARK", scope="session"), said("a"), said("b"))
+    ours, theirs = MemoryJournal(rows, shared=True), MemoryJournal(rows, shared=True)
+    async with (
+        open_house(model, journal=ours, router="one") as house,
+        open_house(model, journal=theirs, router="two") as other,
+    ):
+        await outcome(await house.execute())
+        where = {"session_id": house.session_id}
+        (fact,) = await other.directory.facts(USER, **where)
+        assert await other.directory.forget(USER, fact.id, **where)
+        await outcome(await house.execute())
+        assert "MARK" not in model.prompts[-1].system
+
+
+async def test_a_memory_may_be_called_on_a_buffered_and_on_a_streamed_turn_alike():
+    # Who reads late and who reads at once hear the same: the calls stay inside the router.
+    for late in (False, True):
+        model = ScriptedProvider(remember("x", scope="session"), said("done"))
+        async with open_house(model) as house:
+            reader = await house.execute()
+            if late:
+                await trio.testing.wait_all_tasks_blocked()
+            heard = await hear(reader)
+            assert [e.type for e in heard if e.type.startswith("tool_call")] == []
+            assert heard[-1].status is Status.COMPLETED
