@@ -157,6 +157,20 @@ def test_a_change_that_was_never_made_is_none(here):
     assert file.read_text() == "before"
 
 
+async def test_what_somebody_took_back_by_hand_is_passed_over(here, machine):
+    (here.root / "a").write_text("before")
+    (here.root / "b").write_text("before")
+    await do(machine, "write_file", path="a", content="after")
+    await do(machine, "write_file", path="b", content="after")
+    (here.root / "b").write_text("before")
+    back(here)
+    assert (here.root / "a").read_text() == "before"
+    assert undo_of(here, SESSION).next_step() is None
+    (here.root / "b").write_text("after")
+    back(here)
+    assert (here.root / "b").read_text() == "before"
+
+
 async def test_the_diff_tells_what_all_changes_come_to(here, machine):
     (here.root / "a").write_text("one\ntwo\n")
     await do(machine, "edit_file", path="a", old="one", new="1")
