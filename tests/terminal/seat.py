@@ -20,6 +20,7 @@ from tests.e2e.house import PATIENCE, House, smista
 PROMPT = "> "
 ESC, CTRL_C, CTRL_D, CTRL_J, CTRL_O = "\x1b", "\x03", "\x04", "\x0a", "\x0f"
 UP, DOWN, RIGHT = "\x1b[A", "\x1b[B", "\x1b[C"
+AUTO = "the rules decide which model serves"
 SETTLED = 0.35
 """Seconds after which a question takes a key."""
 
@@ -139,10 +140,14 @@ class Seat:
             rests = self.news.wait_for(lambda: self.over or self._rests(), 5.0) and not self.over
         if not rests:
             return False
-        self.send("\x15/model auto\r")
-        self.until(lambda: "the rules decide" in self.text, "no model")
-        self.send("/clear\r")
-        self.until(lambda: "the rules decide" not in "\n".join(self.lines), "cleared")
+        self.send("\x15")
+        self.idle()
+        said = self.text.count(AUTO)
+        self.enter("/model auto")
+        self.until(lambda: self.text.count(AUTO) > said, "no model")
+        self.idle()
+        self.enter("/clear")
+        self.until(lambda: AUTO not in "\n".join(self.lines), "cleared")
         self.idle()
         with self.news:
             self.pieces.clear()
