@@ -4,7 +4,7 @@ Pure: a session's state goes in, and comes out with them.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from pydantic import TypeAdapter
 
 from smista.core.exchanges import with_result
+from smista.core.gates import DISCLOSURE
 from smista.core.history import Call, Message, Role
 from smista.core.phase import AwaitingApproval, AwaitingTool
 from smista.core.records import (
@@ -57,15 +58,24 @@ def arrive(state: SessionState, given: Mapping[str, Envelope]) -> tuple[SessionS
         state = _with_call(state, call, live=f"tool_call:{call.id}" in live)
     diffs = {diff.id: _diff_with(state.diffs.get(diff.id), diff, live) for diff in rows.diffs}
     plans = [_plan_with(state.plan, plan, live) for plan in rows.plans]
+    pending = {call.id: call for call in rows.pending if call.id not in state.calls}
     return (
         replace(
             state,
+            calls={**pending, **state.calls},
+            disclosed=state.disclosed.union(_agreed(rows)),
             diffs={**state.diffs, **diffs},
             plan=max(plans, key=lambda plan: plan.id, default=state.plan),
             facts=_with_facts(state.facts, rows.facts, live),
         ),
         rows,
     )
+
+
+def _agreed(rows: Unsealed) -> Iterator[str]:
+    for approval in rows.approvals:
+        if approval.target_type == DISCLOSURE and approval.decision == "approved":
+            yield approval.target_id
 
 
 def _input_with(state: SessionState, given: Mapping[str, Envelope]) -> dict[str, Any]:

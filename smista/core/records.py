@@ -301,7 +301,8 @@ class Unsealed:
     """The rows of an encrypted session that wait for their envelopes: all of them but content.
 
     *input* and *notes_id* stand for what the run was started with and has learned since. *late*
-    names the rows that no response has listed yet.
+    names the rows that no response has listed yet. *pending*, *routing* and *approvals* have no
+    content; they wait along, so that a turn whose output is lost leaves nothing.
     """
 
     messages: tuple[StoredMessage, ...] = ()
@@ -312,6 +313,9 @@ class Unsealed:
     batches: tuple[EventBatch, ...] = ()
     input: InputHead | None = None
     notes_id: str | None = None
+    pending: tuple[ToolCallRecord, ...] = ()
+    routing: tuple[RoutingRecord, ...] = ()
+    approvals: tuple[ApprovalRecord, ...] = ()
     late: frozenset[str] = frozenset()
 
 

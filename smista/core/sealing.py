@@ -22,7 +22,6 @@ from smista.core.records import (
     ContextReference,
     DiffRecord,
     EventBatch,
-    ForgottenFact,
     InputHead,
     MemoryRecord,
     MemoryScope,
@@ -87,7 +86,7 @@ def split(
     """
     sorter = _Sorter()
     rows = sorter.rows(record)
-    older = _without(state.run.unsealed, record.forgotten)
+    older = _without(state.run.unsealed, record)
     waiting, texts = joined(older, sorter.waiting(record)), {**state.texts, **sorter.texts}
     over = isinstance(record.run.phase, Idle | AwaitingEncrypt)
     state = replace(state, run=record.run)
@@ -136,9 +135,9 @@ def _stored(record: TurnRecord, rows: "_Rows", arrived: Unsealed) -> TurnRecord:
         facts=(*(_clear_fact(fact) for fact in arrived.facts), *rows.facts),
         batches=arrived.batches,
         events=(),
-        routing=tuple(replace(each, reason="") for each in record.routing),
+        routing=arrived.routing,
         references=tuple(map(_clear_reference, record.references)),
-        approvals=tuple(map(_clear_approval, record.approvals)),
+        approvals=arrived.approvals,
         answered=tuple(map(_clear_answer, record.answered)),
     )
 
@@ -158,6 +157,7 @@ class _Sorter:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self._calls: list[ToolCallRecord] = []
+        self._pending: list[ToolCallRecord] = []
         self._messages: list[StoredMessage] = []
         self._diffs: list[DiffRecord] = []
         self._plans: list[PlanRecord] = []
@@ -182,6 +182,9 @@ class _Sorter:
             plans=tuple(self._plans),
             facts=tuple(self._facts),
             batches=self._batches(record),
+            pending=tuple(self._pending),
+            routing=tuple(replace(each, reason="") for each in record.routing),
+            approvals=tuple(map(_clear_approval, record.approvals)),
         )
 
     def _message(self, message: StoredMessage) -> StoredMessage | None:
@@ -194,8 +197,11 @@ class _Sorter:
 
     def _call(self, call: ToolCallRecord) -> ToolCallRecord | None:
         content, bare = call.error or call.result, replace(call, arguments=BLANK, paths=None)
+        if content is None:
+            self._pending.append(bare)
+            return None
         text = _readable(content)
-        if text is None:  # it is pending, or sealed
+        if text is None:
             return replace(
                 bare,
                 result=None if call.result is None else _kept(call.result),
@@ -409,11 +415,15 @@ def _outside(disclosed: Iterable[str]) -> list[str]:
 # --- small things ---------------------------------------------------------------------------
 
 
-def _without(waiting: Unsealed, forgotten: Iterable[ForgottenFact]) -> Unsealed:
-    gone = {fact.id for fact in forgotten if fact.scope is MemoryScope.SESSION}
-    if not gone:
-        return waiting
-    return replace(waiting, facts=tuple(f for f in waiting.facts if f.id not in gone))
+def _without(waiting: Unsealed, record: TurnRecord) -> Unsealed:
+    """Return *waiting* without the calls that *record* answers, and the facts it forgets."""
+    forgotten = {f.id for f in record.forgotten if f.scope is MemoryScope.SESSION}
+    written = {call.id for call in record.tool_calls}
+    return replace(
+        waiting,
+        facts=tuple(fact for fact in waiting.facts if fact.id not in forgotten),
+        pending=tuple(call for call in waiting.pending if call.id not in written),
+    )
 
 
 def _bounded(waiting: Unsealed) -> Unsealed:

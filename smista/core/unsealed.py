@@ -79,6 +79,9 @@ def joined(older: Unsealed, newer: Unsealed) -> Unsealed:
         batches=(*older.batches, *newer.batches),
         input=newer.input or older.input,
         notes_id=newer.notes_id or older.notes_id,
+        pending=_newest(older.pending, newer.pending),
+        routing=_newest(older.routing, newer.routing),
+        approvals=_newest(older.approvals, newer.approvals),
         late=older.late | newer.late,
     )
 
@@ -90,7 +93,8 @@ def _newest(older: Iterable[R], newer: Iterable[R]) -> tuple[R, ...]:
 def filled(waiting: Unsealed, given: Mapping[str, Envelope]) -> tuple[Unsealed, Unsealed]:
     """Return the rows whose envelopes were *given*, with them as their content, and the rest.
 
-    Input and notes are rows of another shape: they are only taken out of the rest.
+    What has no content comes along. Input and notes are rows of another shape: they are only
+    taken out of the rest.
     """
     named = waiting.input is not None and f"run_input:{waiting.input.run_id}" in given
     noted = waiting.notes_id is not None and f"run_input:{waiting.notes_id}" in given
@@ -127,6 +131,9 @@ def filled(waiting: Unsealed, given: Mapping[str, Envelope]) -> tuple[Unsealed, 
         batches=tuple(
             _filled_batch(batch, given) for batch in waiting.batches if _is_given(batch, given)
         ),
+        pending=waiting.pending,
+        routing=waiting.routing,
+        approvals=waiting.approvals,
     )
     rest = Unsealed(
         messages=tuple(m for m in waiting.messages if f"message:{m.uuid}" not in given),

@@ -162,7 +162,7 @@ class MemoryJournal:
         kept = states.messages_from(stored)
         called = states.StoredCalls(
             **{
-                name: self._named(table, session.id, states.named_calls(kept, stored))
+                name: self._named(table, session.id, states.named_calls(kept))
                 for name, table in states.CALL_TABLES.items()
             }
         )

@@ -85,11 +85,8 @@ CALL_TABLES: Final = {
 """Where the members of StoredCalls lie."""
 
 
-def named_calls(messages: Iterable[Message], stored: StoredState) -> list[str]:
-    """Return the calls that *messages* name, and those named by messages still to be sealed."""
-    waiting = _unsealed_from(None if stored.run is None else stored.run.get("unsealed"))
-    named = [call.call_id for message in messages for call in message.calls]
-    return named + [call_id for message in waiting.messages for call_id in message.calls]
+def named_calls(messages: Iterable[Message]) -> list[str]:
+    return [call.call_id for message in messages for call in message.calls]
 
 
 def by_key(rows: Iterable[Row]) -> dict[str, Row]:

@@ -248,7 +248,7 @@ class SurrealJournal:
         stored = _stored_state(results[_LETS:])
         with rows.reading("session"):
             kept = states.messages_from(stored)
-            named = states.named_calls(kept, stored)
+            named = states.named_calls(kept)
             since = states.kept_since(stored, at)
         stale = states.stale_answers(stored, since)
         if stale:

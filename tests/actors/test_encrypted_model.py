@@ -221,6 +221,8 @@ class SealedRuns(RuleBasedStateMachine):
     def inject(self, kind) -> None:
         self.prepare(kind)
         standing, self.standing = self.standing, None
+        if standing is not None:
+            self.heard = None  # that turn's pause is gone, whatever becomes of the input
         words = InjectMessage(text=self.text())
         answer = self.tell(Inject(data=InjectData(messages=(words,))))
         if standing is not None:

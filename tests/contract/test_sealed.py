@@ -20,6 +20,7 @@ from smista.core.records import (
     InputHead,
     MemoryRecord,
     MemoryScope,
+    RoutingRecord,
     RunState,
     SealedInput,
     ToolCallRecord,
@@ -28,7 +29,18 @@ from smista.core.records import (
 from smista.core.secret import Envelope, Opened, Plain, Sealed
 from smista.core.unsealed import filled, joined, references, unsealed_from_json, unsealed_to_json
 from smista.ports.journal import CostSum, Journal
-from tests.contract.builders import AT, ENVELOPE, cost, event, id_of, new_session, plan, said, turn
+from tests.contract.builders import (
+    AT,
+    ENVELOPE,
+    approval,
+    cost,
+    event,
+    id_of,
+    new_session,
+    plan,
+    said,
+    turn,
+)
 
 BLANK = Plain("")
 
@@ -64,6 +76,19 @@ def waiting() -> Unsealed:
         batches=(EventBatch(first=0, first_id=id_of(305), events=events),),
         input=InputHead(run_id=id_of(100), created_at=AT, plan_active=True),
         notes_id=id_of(306),
+        pending=(replace(call, id=id_of(303), status=CallStatus.PENDING, error=None),),
+        routing=(
+            RoutingRecord(
+                id=id_of(307),
+                task_type=TaskIntent.EDIT,
+                provider="ollama",
+                model="m",
+                reason="",
+                created_at=AT,
+                fallback_used=True,
+            ),
+        ),
+        approvals=(approval(308, "plan", id_of(304)),),
         late=frozenset({f"message:{id_of(1000)}"}),
     )
 
@@ -96,20 +121,6 @@ async def test_rows_that_wait_come_back_with_the_run(journal: Journal) -> None:
     loaded = await journal.load(session)
     assert loaded.run == run
     assert loaded.texts == {}
-
-
-async def test_calls_of_a_message_that_waits_are_there(journal: Journal) -> None:
-    session = await new_session(journal, key_id="kf_1")
-    call = ToolCallRecord(
-        id=id_of(303),
-        tool_name="shell",
-        status=CallStatus.PENDING,
-        arguments=BLANK,
-        created_at=AT,
-    )
-    run = state_of(unsealed=waiting())
-    await journal.record_turn(turn(session, run, tool_calls=(call,)))
-    assert (await journal.load(session)).calls == {call.id: call}
 
 
 async def test_sealed_rows_come_back_unopened(journal: Journal) -> None:

@@ -187,7 +187,7 @@ async def test_a_split_record_holds_nothing_readable_and_loses_nothing():
         for name, text in done.state.texts.items()
         if "calls" not in text and not name.startswith("run_input")
     )
-    assert [each.target_id for each in done.record.approvals] == [
+    assert [each.target_id for each in done.state.run.unsealed.approvals] == [
         "openai",
         "openai history",
         "openai (sealed)",
