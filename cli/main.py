@@ -81,6 +81,7 @@ async def cli(
     smista "review @src/main.py"        run one prompt and print the answer
     git diff | smista "any mistakes?"   what is piped in follows the words
     smista                              talk, with /help at hand
+    smista --plain                      the same in lines alone, as screen readers like it
     smista run --help                   all flags of a prompt
 
     \b
