@@ -262,7 +262,7 @@ class Directory:
             copy = as_new(copy, replace(copy.session, id=self._parts.clock.new_id()))
         if not await self._parts.journal.take_in(copy):
             raise SessionExists(
-                "there is a session by this id, and an encrypted one keeps its id; delete it first"
+                "there is a session by this id already, and an encrypted one keeps its id"
             )
         return copy.session
 

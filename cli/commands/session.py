@@ -150,8 +150,11 @@ async def archive(here: Surroundings, session_id: str, undo: bool) -> None:
 @session.command()
 @click.argument("session_ids", metavar="SESSION...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Delete without a question.")
+@click.option("--keep-key", is_flag=True, help="Keep its key: an export of it stays readable.")
 @click.pass_obj
-async def delete(here: Surroundings, session_ids: tuple[str, ...], yes: bool) -> int:
+async def delete(
+    here: Surroundings, session_ids: tuple[str, ...], yes: bool, keep_key: bool
+) -> int:
     """Delete SESSION for good: what was said, its trace, its memory, its cost, its key.
 
     What is remembered about you stays.
@@ -163,7 +166,8 @@ async def delete(here: Surroundings, session_ids: tuple[str, ...], yes: bool) ->
             if not yes and not await _agreed(f"delete {name}?"):
                 return REFUSED
             await client.delete_session(each.id)
-            await forget_key(here, each.id)
+            if not keep_key:
+                await forget_key(here, each.id)
             await trio.to_thread.run_sync(remove_folder, here.places, each.id)
             echo(visible_line(f"{name} is deleted"), err=True)
     return DONE

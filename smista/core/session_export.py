@@ -306,5 +306,8 @@ def _is_cost(payload: dict[str, Any]) -> bool:
     counts = (payload.get(name) for name in payload if name.endswith("_tokens"))
     if not all(isinstance(count, int) and 0 <= count < 2**53 for count in counts):
         return False
+    names = (payload.get(name, "") for name in ("provider", "model"))
+    if not all(isinstance(name, str) for name in names):
+        return False
     cost = payload.get("cost", "0")
     return isinstance(cost, str) and cost.replace(".", "", 1).isdecimal() and len(cost) < 40

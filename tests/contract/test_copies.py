@@ -225,6 +225,7 @@ def _with(document: dict, path: str, value) -> dict:
         ("trace.0.id", "x"),
         ("trace.0.events.1.plaintext.cost", "-1"),
         ("trace.0.events.1.plaintext.cost", "NaN"),
+        ("trace.0.events.1.plaintext.provider", ["ollama"]),
         ("trace.0.events.1.plaintext.input_tokens", 2**70),
         ("trace.0.events.1.plaintext.input_tokens", "3"),
         ("trace.0.events.0", {**ENVELOPE.model_dump(), "event_type": "message"}),

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from smista.core.intents import TaskIntent
+from smista.core.records import EventType
 from smista.core.usage import UsageBy, UsageQuery
 from smista.ports.journal import Journal, UsageSum
 from smista.storage import spending
-from tests.contract.builders import AT, OTHER, USER, cost, event, id_of, new_session, turn
+from tests.contract.builders import AT, ENVELOPE, OTHER, USER, cost, event, id_of, new_session, turn
 
 DAY = timedelta(days=1)
 
@@ -96,3 +97,9 @@ async def test_more_sessions_than_fit_a_statement_are_summed_all_the_same(
         ("/0",): (3, 3, "0.3"),
         ("/1",): (2, 2, "0.2"),
     }
+
+
+async def test_calls_of_an_encrypted_session_are_counted_without_figures(journal: Journal):
+    session = await new_session(journal, 30, key_id=ENVELOPE.key_id)
+    await _spend(journal, session, 0, event(0, EventType.COST, payload=ENVELOPE))
+    assert await _spent(journal) == {("ollama", "m"): (1, None, None)}
