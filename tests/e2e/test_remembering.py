@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from smista.core.facts import handle
 from tests.e2e.house import POLICY, House
 
 REMEMBERING = POLICY.replace("[tools.permissions]", '[tools.permissions]\nmemory = "allow"')
@@ -12,10 +13,9 @@ SKILL = "---\nname: review\ndescription: Reviews a change.\n---\nLook twice, say
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_remembered(shared: House) -> Iterator[None]:
+def _policy(shared: House) -> Iterator[None]:
     shared.write_policy(REMEMBERING)
     yield
-    shared.run("memory", "forget", "--all", "--yes")
     shared.write_policy(POLICY)
 
 
@@ -29,22 +29,16 @@ def test_a_fact_is_told_at_once_known_in_the_next_session_and_forgotten_on_deman
     asked = shared.run("what do you know")
     assert "(user) tabs" in asked.stdout
 
-    (line,) = shared.run("memory", "list", "--json").stdout.splitlines()
-    fact = json.loads(line)
+    (fact,) = json.loads(shared.run("memory", "export").stdout)["facts"]
     assert fact["content"]["plaintext"].startswith("tabs")
-    listed = shared.run("memory", "list").stdout
-    short = listed.split()[0]
-    assert fact["id"].replace("-", "")[-10:].startswith(short)
+    short = handle(fact["id"])[:6]
     assert f"id: {fact['id']}" in shared.run("memory", "show", short).stdout
-    exported = json.loads(shared.run("memory", "export").stdout)
-    assert [each["id"] for each in exported["facts"]] == [fact["id"]]
 
     unasked = shared.run("memory", "forget", short)
     assert unasked.returncode == 2
     assert "--yes" in unasked.stderr
     assert shared.run("memory", "forget", short, "--yes").returncode == 0
     assert shared.run("memory", "list").stdout == "nothing is remembered\n"
-    assert "tabs" not in shared.run("what do you know").stdout
 
 
 def test_a_person_is_asked_about_a_fact_where_they_want_it(shared: House) -> None:
@@ -69,3 +63,17 @@ def test_a_skill_of_the_project_is_read_when_the_model_asks_for_it(shared: House
     assert [call["status"] for call in calls] == ["pending", "completed"]
     assert "LONGBODY" in calls[-1]["result"]
     assert ".agents/skills/review" in calls[-1]["result"]
+
+
+def test_an_encrypted_session_keeps_a_fact_to_itself_and_only_its_key_reads_it(
+    shared: House,
+) -> None:
+    shared.write_policy(POLICY)
+    taught = shared.run("remember tabs")
+    assert "remembered" not in taught.stderr
+    session = taught.stderr.split("session ")[-1].split()[0]
+    listed = shared.run("memory", "list", "--session", session)
+    assert listed.stdout.split()[1:] == ["session", "tabs"], listed.stderr
+    short = listed.stdout.split()[0]
+    forgotten = shared.run("memory", "forget", short, "--session", session, "--yes")
+    assert forgotten.stdout == "forgotten: tabs\n"
