@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.e2e.house import AFTER, BEFORE, PATIENCE, POLICY, House, Router, smista
+from tests.e2e.reading import said_in_sealed
 
 MENDED = "I will mend it. \nMended.\n"
 FIX = "fix the typo in @hello.txt"
@@ -59,9 +60,9 @@ def test_an_approved_edit_is_made_and_the_trace_tells_the_whole_way(shared: Hous
     asked = screen.index("[y/N]")
     assert screen.index("-Helo, world!") < screen.index("+Hello, world!") < asked
     assert "rule edits stay here" in screen
-    messages = newest(shared)["messages"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
-    assert messages[-1]["content"]["plaintext"] == "Mended."
+    said = said_in_sealed(shared, newest(shared))
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant"]
+    assert said[-1] == ("assistant", "Mended.")
     events = trace_of(shared)
     kinds = [event["event_type"] for event in events]
     for kind in ("message", "classification", "routing_decision", "context_selection", "cost"):
@@ -214,7 +215,7 @@ def test_an_interrupted_command_breaks_its_run_off_and_what_was_said_is_kept(
         assert command.wait(PATIENCE) == 130
     session = newest(shared)
     assert session["metadata"] == {}
-    assert session["messages"][-1]["content"]["plaintext"] == "it begins "
+    assert said_in_sealed(shared, session)[-1] == ("assistant", "it begins ")
     assert session["messages"][-1]["interrupted"] is True
 
 

@@ -14,7 +14,7 @@ from smista.demo.script import parse_script
 from smista.demo.server import Seen, serve_demo_model
 from smista.sdk.client import Client, open_client
 from smista.sdk.errors import ApiError
-from tests.e2e.house import COUNTED, PATIENCE, SCRIPT, House, Router, done, request
+from tests.e2e.house import COUNTED, PATIENCE, POLICY, SCRIPT, House, Router, done, request
 from tests.e2e.stubborn import Said, Words, inject, open_turn, outcome_of, said_in
 
 BEGUN = "it begins "
@@ -198,6 +198,7 @@ def forgetful(house: House) -> House:
     )
     short = LIMITS + f"orphan_grace_ms = {GRACE_MS}\n"
     house.router_file.write_text(text.replace(LIMITS, short))
+    house.write_policy(f"{POLICY}\n[local_preferences]\nencrypt_sessions = false\n")
     return house
 
 
