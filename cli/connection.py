@@ -10,6 +10,7 @@ from contextlib import (
     asynccontextmanager,
     suppress,
 )
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -55,9 +56,13 @@ def _own_url(here: Surroundings) -> str:
 
 
 def client_config(
-    url: str, connection: RouterConnection, credentials: Mapping[str, SecretStr] | None = None
+    here: Surroundings,
+    url: str,
+    connection: RouterConnection,
+    credentials: Mapping[str, SecretStr] | None = None,
 ) -> ClientConfig:
     return ClientConfig(
+        secrets=find_secrets(here.places) if is_loopback(url) else None,
         url=url.rstrip("/"),
         connect_timeout=connection.connect_timeout_ms / 1000,
         request_timeout=connection.request_timeout_ms / 1000 + _GRACE,
@@ -104,12 +109,12 @@ async def open_proven(
 ) -> AsyncGenerator[Client]:
     """Lend a client of the user's own router, started if need be and allowed.
 
-    It proved itself on the connection that the next request takes. Raises NoRouter if nothing
-    answers, or somebody else.
+    Each of its connections proves that anew before anything else is sent on it. Raises NoRouter
+    if nothing answers, or somebody else.
     """
 
     def client_of(url: str) -> AbstractAsyncContextManager[Client]:
-        return open_client(client_config(url, connection, credentials), api_key=key)
+        return open_client(client_config(here, url, connection, credentials), api_key=key)
 
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(client_of(router_url(here, connection)))
@@ -129,33 +134,33 @@ async def prove(here: Surroundings, client: Client) -> RouterStatus:
     """
     try:
         with trio.fail_after(_STATUS):
-            return await _proved(here, client)
+            return await _proved(client)
     except trio.TooSlowError:
         raise Unreachable(client.url, "it is silent") from None
     except (BadAnswer, Unproven) as error:
         raise NoRouter(f"{error}. {NOTHING_SENT}\n{_what_to_do(here)}") from error
 
 
-async def status_of(here: Surroundings, client: Client) -> tuple[RouterStatus, str | None]:
+async def status_of(here: Surroundings, config: ClientConfig) -> tuple[RouterStatus, str | None]:
     """Return the status of whoever answers, and, if it may be somebody else's, why."""
     try:
-        return await prove(here, client), None
+        async with open_client(config) as client:
+            return await prove(here, client), None
     except NoRouter as doubt:
         try:
-            return await client.status(), str(doubt)
+            async with open_client(replace(config, secrets=None)) as client:
+                return await client.status(), str(doubt)
         except BadAnswer:
             raise doubt from None
 
 
-async def _proved(here: Surroundings, client: Client) -> RouterStatus:
-    if not is_loopback(client.url):
-        if not client.url.startswith("https://"):
-            raise NoRouter(
-                f"{client.url} is on another machine and speaks plain http, where anybody on the "
-                "way could read your keys; use https, or a router on this machine"
-            )
-        return await client.status()
-    return await client.prove(find_secrets(here.places))
+async def _proved(client: Client) -> RouterStatus:
+    if not is_loopback(client.url) and not client.url.startswith("https://"):
+        raise NoRouter(
+            f"{client.url} is on another machine and speaks plain http, where anybody on the way "
+            "could read your keys; use https, or a router on this machine"
+        )
+    return await client.status()
 
 
 def _what_to_do(here: Surroundings) -> str:

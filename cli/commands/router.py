@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from smista.local.config_files import ConfigFile
     from smista.local.config_model import Preferences
     from smista.local.router_file import LoadedRouter
-    from smista.sdk.client import Client
+    from smista.sdk.answers import RouterStatus
 
 _COLLECT_AFTER = 10_000
 """New objects between two collections: a turn makes thousands, and drops nearly all by itself."""
@@ -84,24 +84,22 @@ async def stop(here: Surroundings, config_file: Path | None, pidfile: Path | Non
 @click.pass_obj
 async def status(here: Surroundings, url: str | None) -> int:
     """Say whether the router answers, and its version."""
-    from cli.connection import client_config, router_url
+    from cli.connection import client_config, router_url, status_of
     from smista.local.config_files import RouterConnection
-    from smista.sdk.client import open_client
 
     merged = await _merged(here)
     connection = merged.router if url is None else RouterConnection(url=url)
-    asked = router_url(here, connection)
-    async with open_client(client_config(asked, connection)) as client:
-        return await _say_status(here, client, merged.local_preferences)
+    asked = client_config(here, router_url(here, connection), connection)
+    told, doubt = await status_of(here, asked)
+    return _say_status(told, asked.url, doubt, merged.local_preferences)
 
 
-async def _say_status(here: Surroundings, client: "Client", preferences: "Preferences") -> int:
-    from cli.connection import status_of
-
-    told, doubt = await status_of(here, client)
+def _say_status(
+    told: "RouterStatus", url: str, doubt: str | None, preferences: "Preferences"
+) -> int:
     echo(f"router: {visible_line(told.status)}")
     echo(f"version: {visible_line(told.version)}")
-    echo(f"url: {visible_line(client.url)}")
+    echo(f"url: {visible_line(url)}")
     if preferences.encrypt_sessions:
         echo("encryption: new sessions are encrypted; their keys are on this machine alone")
     else:

@@ -4,11 +4,10 @@ It parses and carries; it decides nothing, and it asks once (a lapsed token asid
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -16,7 +15,6 @@ from uuid import uuid4
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from smista.core.challenge import CHALLENGE, proves
 from smista.core.events import Event, TurnEnd
 from smista.core.messages import Continuation
 from smista.core.request import ExecuteRequest
@@ -37,12 +35,12 @@ from smista.sdk.errors import (
     BadAnswer,
     NotSignedIn,
     SdkError,
-    Unproven,
     Unreachable,
     api_error,
     is_object,
 )
 from smista.sdk.frames import FrameReader, event_of, turn_of
+from smista.sdk.proving import Proving
 
 DEFAULT_URL: Final = "http://127.0.0.1:7331"
 _API: Final = "/api/v1"
@@ -58,6 +56,8 @@ class ClientConfig:
 
     *silence* bounds the pause between two bytes of a stream; the router breaks it every 15 s.
     *credentials* are provider keys by provider id; they go with the calls that reach a model.
+    With *secrets* every connection must prove that the router at its end knows one of them
+    (`X-Smista-Challenge`), before anything else is sent on it; None asks for no proof.
     """
 
     url: str = DEFAULT_URL
@@ -65,6 +65,7 @@ class ClientConfig:
     request_timeout: float = 120.0
     silence: float = 60.0
     credentials: Mapping[str, SecretStr] = field(default_factory=dict[str, SecretStr], repr=False)
+    secrets: tuple[SecretStr, ...] | None = field(default=None, repr=False)
 
 
 class EventStream:
@@ -101,7 +102,10 @@ class EventStream:
 
 
 class Client:
-    """Made by `open_client`. Its methods raise ApiError, Unreachable, BadAnswer, NotSignedIn."""
+    """Made by `open_client`. Its methods raise ApiError, Unreachable, BadAnswer, NotSignedIn.
+
+    And Unproven, if the router has to prove itself.
+    """
 
     def __init__(
         self, http: httpx.AsyncClient, config: ClientConfig, api_key: SecretStr | None
@@ -110,7 +114,8 @@ class Client:
         self._config = config
         self._api_key = api_key
         self._token: SecretStr | None = None
-        self._secrets: tuple[SecretStr, ...] = ()
+        proving = None if config.secrets is None else Proving(config.url, config.secrets)
+        self._extensions: dict[str, Any] = {} if proving is None else {"trace": proving}
 
     @property
     def url(self) -> str:
@@ -120,34 +125,13 @@ class Client:
         """Return whether the router is up, and its version; needs no identity."""
         return _read(RouterStatus, await self._send("GET", "/status", {}))
 
-    async def prove(self, secrets: Sequence[SecretStr]) -> RouterStatus:
-        """Return the status of a router that knows one of *secrets*; no secret and no key is sent.
-
-        Raises Unproven for any other.
-        """
-        nonce = token_urlsafe(32)
-        request = self._request("GET", "/status", {CHALLENGE: nonce})
-        try:
-            response = await self._http.send(request, stream=True)
-            # Asked before the end of the answer, after which there may be no socket to ask.
-            address, port = _peer(response)
-            await response.aread()
-        except (httpx.TransportError, OSError) as error:
-            raise Unreachable(self.url, _reason(error)) from error
-        status = _read(RouterStatus, _object(response))
-        made = status.proof or ""
-        known = (each.get_secret_value() for each in secrets)
-        if not any(proves(made, each, nonce, address=address, port=port) for each in known):
-            raise Unproven(self.url)
-        self._secrets = tuple(secrets)
-        return status
-
     async def find_again(self) -> RouterStatus:
-        """Return the status of a router that was lost; if it had to prove itself, it has to again.
+        """Return the status of a router that was lost.
 
-        Whoever took its port meanwhile gets neither key nor content.
+        Its new connections have to prove themselves like the first one: whoever took its port
+        meanwhile gets neither key nor content.
         """
-        return await (self.prove(self._secrets) if self._secrets else self.status())
+        return await self.status()
 
     async def bootstrap(self) -> Identity:
         """Create a user; the client goes on with its key."""
@@ -306,7 +290,12 @@ class Client:
         for last_try in (False, True):
             sent = {**headers, **await self._bearer(), **self._provider_keys()}
             request = self._http.build_request(
-                "POST", f"{_API}{path}", json=body, headers=sent, timeout=timeout
+                "POST",
+                f"{_API}{path}",
+                json=body,
+                headers=sent,
+                timeout=timeout,
+                extensions=dict(self._extensions),
             )
             request.stream = WholeBody(request.content)
             try:
@@ -367,7 +356,12 @@ class Client:
         query: Mapping[str, str] | None = None,
     ) -> httpx.Request:
         request = self._http.build_request(
-            method, url, headers={"Accept": _JSON, **headers}, json=body, params=query
+            method,
+            url,
+            headers={"Accept": _JSON, **headers},
+            json=body,
+            params=query,
+            extensions=dict(self._extensions),
         )
         request.stream = WholeBody(request.content)
         return request
@@ -420,7 +414,7 @@ def _new_key() -> str:
     return str(uuid4())
 
 
-def _reason(error: httpx.TransportError | OSError) -> str:
+def _reason(error: httpx.TransportError) -> str:
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             return "no connection"
@@ -445,13 +439,6 @@ def _object(response: httpx.Response) -> dict[str, Any]:
     if not is_object(parsed):
         raise BadAnswer("the answer is not a JSON object; is this a smista router?")
     return parsed
-
-
-def _peer(response: httpx.Response) -> tuple[str, int]:
-    """Return address and port of the socket that *response* came from."""
-    stream = response.extensions.get("network_stream")
-    peer = stream.get_extra_info("server_addr") if stream is not None else None
-    return (str(peer[0]), int(peer[1])) if peer else ("", 0)
 
 
 def _json(value: BaseModel) -> dict[str, Any]:

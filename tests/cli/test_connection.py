@@ -3,6 +3,7 @@
 import socket
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,6 +15,7 @@ from cli.own_keys import stored_key
 from smista.local.config_files import RouterConnection
 from smista.local.paths import NotOurs
 from smista.local.router_secret import secret_file
+from smista.sdk.errors import Unproven
 from tests.cli.ground import surroundings
 from tests.sdk.router import SECRET, FakeRouter, Reply
 
@@ -41,6 +43,22 @@ def test_a_router_that_is_not_running_is_looked_for_where_it_would_run(tmp_path,
 def test_a_configured_router_comes_first(tmp_path):
     here = surroundings(tmp_path)
     assert router_url(here, RouterConnection(url="http://127.0.0.1:1")) == "http://127.0.0.1:1"
+
+
+class Life:
+    """A router that can be made to end, and leaves its port."""
+
+    def __init__(self):
+        self.router, self.scope, self.dead = FakeRouter(), trio.CancelScope(), trio.Event()
+
+
+async def living(task_status):
+    life = Life()
+    with life.scope:
+        async with trio.open_nursery() as nursery:
+            await life.router.start(nursery)
+            task_status.started(life)
+    life.dead.set()
 
 
 class Somebody:
@@ -90,9 +108,28 @@ async def sign_in(here, url):
 async def test_keys_go_to_a_router_that_proves_whose_it_is(tmp_path, nursery):
     router = await FakeRouter().start(nursery)
     await sign_in(here_with(tmp_path, SECRET), router.url)
-    assert [asked.path for asked in router.asked] == ["/status", "/api/v1/auth/sign-in"]
-    assert "sk-canary" not in str(router.asked[0])
+    assert router.asked[0].path == "/status"
+    assert router.asked[-1].path == "/api/v1/auth/sign-in"
+    # It closes after each answer, so each is asked for on a connection that was proven first.
+    assert len(router.to("/status")) == 3
+    assert "sk-canary" not in str(router.to("/status"))
     assert SECRET not in str(router.asked)
+
+
+async def test_who_takes_the_port_of_a_router_that_died_gets_nothing(tmp_path, nursery):
+    here = here_with(tmp_path, SECRET)
+    life = await nursery.start(living)
+    connection = RouterConnection(url=life.router.url)
+    async with open_proven(here, connection, key=KEY) as client:
+        await client.sign_in()
+        life.scope.cancel()
+        await life.dead.wait()
+        squatter = FakeRouter(secret=None)
+        await squatter.start(nursery, port=int(client.url.rpartition(":")[2]))
+        with pytest.raises(Unproven):
+            await client.me()
+    assert [asked.path for asked in squatter.asked] == ["/status"]
+    assert "t0k3n" not in str(squatter.asked)
 
 
 @pytest.mark.parametrize(
@@ -190,3 +227,9 @@ async def test_a_program_that_gives_no_key_is_named(tmp_path, command):
     helper = RouterConnection(auth_source="helper", auth_helper=command)
     with pytest.raises(BadUsage, match="auth_helper"):
         await stored_key(surroundings(tmp_path), helper)
+
+
+def test_one_module_alone_opens_clients_of_a_router():
+    folder = Path(__file__).parents[2] / "cli"
+    named = {path.name for path in folder.rglob("*.py") if "open_client" in path.read_text()}
+    assert named == {"connection.py"}

@@ -97,20 +97,21 @@ class FakeRouter:
     def to(self, path: str) -> list[Asked]:
         return [asked for asked in self.asked if asked.path == path]
 
-    async def start(self, nursery: trio.Nursery) -> "FakeRouter":
-        serve = partial(trio.serve_tcp, self._serve, 0, host="127.0.0.1")
+    async def start(self, nursery: trio.Nursery, port: int = 0) -> "FakeRouter":
+        serve = partial(trio.serve_tcp, self._serve, port, host="127.0.0.1")
         listeners = await nursery.start(serve)
         self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
         return self
 
     async def _serve(self, socket: trio.SocketStream) -> None:
         async with socket:
-            asked = await self._read(socket)
-            if asked is None:
-                return
-            self.asked.append(asked)
             try:
-                await self._reply(socket, self._proving(socket, asked, self._choose(asked)))
+                while (asked := await self._read(socket)) is not None:
+                    self.asked.append(asked)
+                    if "x-smista-challenge" not in asked.headers:
+                        await self._reply(socket, self._choose(asked))
+                        return
+                    await self._prove(socket, asked)
             except trio.BrokenResourceError:
                 self.left.set()
 
@@ -140,13 +141,16 @@ class FakeRouter:
         missing = Reply({"error": {"code": "not_found", "message": f"no {asked.path}"}}, 404)
         return self.always.get(route, missing)
 
-    def _proving(self, socket: trio.SocketStream, asked: Asked, reply: Reply) -> Reply:
-        nonce = asked.headers.get("x-smista-challenge")
-        if self.secret is None or nonce is None or not isinstance(reply.body, dict):
-            return reply
-        address, port = socket.socket.getsockname()[:2]
-        made = proof(self.secret, nonce, address=address, port=port)
-        return Reply({**reply.body, "proof": made}, reply.status)
+    async def _prove(self, socket: trio.SocketStream, asked: Asked) -> None:
+        """Answer a challenge; what is asked next comes on the same connection."""
+        told = self._choose(asked).body
+        if self.secret is not None and isinstance(told, dict):
+            address, port = socket.socket.getsockname()[:2]
+            nonce = asked.headers["x-smista-challenge"]
+            told = {**told, "proof": proof(self.secret, nonce, address=address, port=port)}
+        body = json.dumps(told).encode()
+        head = f"HTTP/1.1 200 X\r\nContent-Length: {len(body)}\r\n\r\n"
+        await socket.send_all(head.encode() + body)
 
     async def _reply(self, socket: trio.SocketStream, reply: Reply) -> None:
         kind = "application/json" if reply.events is None else "text/event-stream"

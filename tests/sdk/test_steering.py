@@ -355,12 +355,15 @@ async def test_a_router_that_stays_away_is_waited_for_and_then_given_up(
     assert len(router.to(EXECUTE)) == 1
 
 
-async def test_a_stranger_on_the_port_of_a_lost_router_gets_nothing(router, client):
-    await client.prove([SecretStr(SECRET)])
-    router.answer("POST", EXECUTE, Reply(events=[says("x")]))
-    router.secret = "another"
-    with pytest.raises(Unproven):
-        await drive(client, SESSION["id"], REQUEST, Desk())
+async def test_a_stranger_on_the_port_of_a_lost_router_gets_nothing(router):
+    proving = ClientConfig(url=router.url, secrets=(SecretStr(SECRET),))
+    async with open_client(proving, api_key=SecretStr("sk-canary")) as client:
+        await client.sign_in()
+        router.answer("POST", EXECUTE, Reply(events=[says("x")]))
+        router.secret = "another"
+        with pytest.raises(Unproven):
+            await drive(client, SESSION["id"], REQUEST, Desk())
     last = router.asked[-1]
     assert (last.method, last.path) == ("GET", "/status")
     assert "authorization" not in last.headers
+    assert router.to(EXECUTE) == []
