@@ -101,13 +101,10 @@ def split(
     fresh = frozenset(names).difference(references(older))
     late = frozenset[str]() if told.listing else (waiting.late | fresh).intersection(names)
     waiting = replace(waiting, late=late)
-    dropped = over and told.before is None
-    run = replace(
-        record.run,
-        phase=_phase(record.run.phase, names),
-        unsealed=waiting,
-        before=told.before,
-    )
+    phase = _phase(record.run.phase, names)
+    before = None if isinstance(phase, Idle) else told.before
+    dropped = over and before is None
+    run = replace(record.run, phase=phase, unsealed=waiting, before=before)
     state = replace(
         state,
         run=run,

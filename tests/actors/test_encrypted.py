@@ -19,6 +19,7 @@ from smista.core.messages import (
     SealedRows,
 )
 from smista.core.stream import TextDelta, Usage
+from smista.core.unsealed import references
 from tests.actors.house import USER, request
 from tests.actors.sealed import Watched, open_sealed, restarted
 from tests.fakes import ScriptedProvider, Stall, called, descriptor, said
@@ -677,3 +678,14 @@ async def test_runs_that_fail_for_ever_do_not_pile_up_more_than_can_be_sealed(mo
         assert len(traces) <= 30
         await client.finish(ending)
         assert len(await client.said()) == 11
+
+
+async def test_nothing_of_a_run_but_its_rows_is_left_when_it_is_over():
+    model = ScriptedProvider(called("read_file", '{"path": "a"}'), said("done"))
+    async with open_sealed(model) as client:
+        ending = await client.tell(client.results(await client.execute("PLANTED")))
+        assert (await client.state()).sealed_input is not None
+        await client.finish(ending)
+        state = await client.state()
+        assert (state.sealed_input, state.run.before) == (None, None)
+        assert references(state.run.unsealed) == ()
