@@ -107,7 +107,7 @@ def nearest_effort(effort: Effort, levels: Sequence[str]) -> str | None:
 
 def _tool(tool: Tool, names: Mapping[str, str]) -> dict[str, Any]:
     # `strict` wants every property required; only the tools that say so take a null for it.
-    usual = {"type": "object", "properties": {}, **tool.parameters}
+    usual: dict[str, Any] = {"type": "object", "properties": {}, **tool.parameters}
     return {
         "type": "function",
         "name": names[tool.name],
