@@ -15,6 +15,7 @@ import trio
 
 from actors.envelope import Abandon, Envelope, Forget, House, Leave, ReaderLeft, TurnEnded
 from actors.lease import Lease
+from actors.memories import without_fact
 from actors.parts import Parts
 from actors.turn import Turn
 from smista.core.answers import wrong_answer
@@ -61,6 +62,7 @@ class SessionActor:
         self._kept: deque[Envelope | Leave] = deque()
         self._answered = {(each.route, each.key): each for each in state.answered}
         self._serial = 0
+        self._late = ""  # a fact that was deleted between a turn's commit and its end
         self._over = False
         self._last_word: SmistaError = StorageUnavailable("the session was closed; send it again")
         self._freed = trio.lowlevel.ParkingLot()
@@ -206,10 +208,11 @@ class SessionActor:
 
     def _forget_fact(self, said: Forget) -> None:
         # A row that waits for its envelope is listed, so it goes when that comes (`arrive`).
-        facts = tuple(fact for fact in self.state.facts if fact.id != said.fact_id)
-        self.state = replace(self.state, facts=facts)
+        self.state = replace(self.state, facts=without_fact(self.state.facts, said.fact_id))
         if self._turn is not None:
             self._turn.forget_fact(said.fact_id)
+            # One that is written already has given its state away: it is on its way here.
+            self._late = said.fact_id if self._turn.committed else self._late
         said.done.set()
 
     def _wrong(self, said: Envelope | House) -> SmistaError | None:
@@ -289,7 +292,8 @@ class SessionActor:
         if ended.state is None:
             self._over = True  # what storage holds is not known: the next message reads it anew
         else:
-            self.state = ended.state
+            facts, self._late = without_fact(ended.state.facts, self._late), ""
+            self.state = replace(ended.state, facts=facts)
             self._remember(ended.answered)
 
     def _remember(self, answered: tuple[AnsweredRecord, ...]) -> None:
