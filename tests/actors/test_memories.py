@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from actors.draft import Draft
+from actors.envelope import Forget
 from actors.memories import Memories
 from actors.own_calls import run_own_call
 from actors.parts import Durations
@@ -667,3 +668,26 @@ async def test_a_memory_may_be_called_on_a_buffered_and_on_a_streamed_turn_alike
             heard = await hear(reader)
             assert [e.type for e in heard if e.type.startswith("tool_call")] == []
             assert heard[-1].status is Status.COMPLETED
+
+
+async def test_a_fact_deleted_between_a_commit_and_the_turns_end_is_not_taken_back():
+    class Late(MemoryJournal):
+        """Says that a fact was deleted at the very moment when it has been written."""
+
+        actor = None
+
+        async def record_turn(self, record):
+            await super().record_turn(record)
+            for fact in record.facts if self.actor else ():
+                self.actor.tell_nowait(Forget(fact.id))
+
+    journal = Late()
+    model = ScriptedProvider(
+        said("a"), remember("MARK", scope="session"), said("b"), said("c"), said("d")
+    )
+    async with open_house(model, journal=journal) as house:
+        await outcome(await house.execute())
+        journal.actor = house.directory._awake[house.session_id]
+        await outcome(await house.execute())
+        await outcome(await house.execute())
+        assert "MARK" not in model.prompts[-1].system
