@@ -689,3 +689,18 @@ async def test_nothing_of_a_run_but_its_rows_is_left_when_it_is_over():
         state = await client.state()
         assert (state.sealed_input, state.run.before) == (None, None)
         assert references(state.run.unsealed) == ()
+
+
+@pytest.mark.parametrize("kind", ["paused", "unsealed"])
+async def test_an_encrypted_session_is_archived_and_brought_back_without_what_was_not_sealed(kind):
+    first = called("read_file", '{"path": "a"}') if kind == "paused" else said("PLANTED")
+    async with open_sealed(ScriptedProvider(first, said("again"))) as client:
+        await client.execute("PLANTED")
+        directory = client.house.directory
+        await directory.update(USER, client.session_id, title=None, archived=True)
+        await directory.update(USER, client.session_id, title=None, archived=False)
+        assert (await client.state()).run.phase.name == "Idle"
+        await client.finish(await client.execute("more"))
+        assert await client.said() == [("user", "more"), ("assistant", "again")]
+        await directory.delete(USER, client.session_id)
+        assert client.session_id not in repr(client.house.journal.kept)
