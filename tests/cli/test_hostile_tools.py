@@ -1,7 +1,4 @@
-"""Every tool, given what would hold it up, fill the memory or lead it astray: bounded and polite.
-
-Bounds are of this process as well: *bounded* fails a test that takes too long or too much memory.
-"""
+"""Every tool, given what would hold it up, fill memory or lead it astray: bounded and polite."""
 
 import os
 import resource
@@ -37,12 +34,12 @@ def here(tmp_path):
 
 @asynccontextmanager
 async def bounded(seconds=5.0, megabytes=64):
-    """Fail if the body takes longer, or this process grows by more."""
+    """Fail if the body computes for longer, waits for much longer, or the process grows by more."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.monotonic()
-    with trio.fail_after(seconds * 4):
+    began = time.process_time()
+    with trio.fail_after(seconds * 10):
         yield
-    assert time.monotonic() - began < seconds
+    assert time.process_time() - began < seconds
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < megabytes * 1024
 
@@ -338,19 +335,18 @@ async def test_a_command_that_ignores_signals_is_killed(here, ignores):
 @pytest.mark.parametrize(
     "line",
     [
-        "sleep 1000 & echo $! > pid; sleep 1000",
-        "(sleep 1000 & echo $! > pid) & sleep 1000",
-        "setsid sh -c 'echo $$ > pid; sleep 1000' & sleep 1000",
-        "(setsid sh -c 'sh -c \"echo \\$\\$ > pid; sleep 1000\" &' &) ; sleep 1000",
-        "(setsid nohup sh -c 'trap \"\" TERM HUP; echo $$ > pid; sleep 1000' &) ; sleep 1000",
-        "sh -c 'kill -STOP $$' & echo $! > pid; sleep 1000",
+        "sleep 1000 & echo $! > pid; echo up > said; sleep 1000",
+        "(sleep 1000 & echo $! > pid; echo up > said) & sleep 1000",
+        "setsid sh -c 'echo $$ > pid; echo up > said; sleep 1000' & sleep 1000",
+        "(setsid sh -c 'sh leaf &' &) ; sleep 1000",
+        "(setsid nohup sh -c 'trap \"\" TERM HUP; exec sh leaf' &) ; sleep 1000",
+        "sh -c 'kill -STOP $$' & echo $! > pid; echo up > said; sleep 1000",
     ],
 )
 @pytest.mark.skipif(not LINUX, reason="elsewhere only the process group is known")
 async def test_forks_and_double_forks_go_with_it(here, line):
-    async with bounded(seconds=6):
-        outcome = await run(here, line, timeout_ms=700)
-    assert "killed" in outcome.content
+    (here.root / "leaf").write_text("echo $$ > pid; echo up > said; sleep 1000")
+    assert await time_to_break(here, line) < 0.5
     assert gone(here, "pid")
 
 
@@ -387,24 +383,28 @@ async def test_a_command_that_closes_its_output_is_waited_for(here):
     assert "killed" in endless.content
 
 
-async def test_a_break_kills_all_of_it_at_once(here, nursery):
-    os.mkfifo(here.root / "said")
+async def test_a_break_kills_all_of_it_at_once(here):
     line = "trap '' INT TERM; (setsid sh -c 'echo $$ > child; sleep 1000' &); "
     line += "until [ -s child ]; do sleep 0.01; done; echo $$ > pid; echo up > said; sleep 1000"
-    began = []
-    with trio.CancelScope() as scope:
-
-        async def cancel():
-            await trio.to_thread.run_sync(lambda: (here.root / "said").read_text())
-            began.append(time.monotonic())
-            scope.cancel()
-
-        nursery.start_soon(cancel)
-        await run(here, line)
-    assert scope.cancelled_caught
-    assert time.monotonic() - began[0] < 0.5
+    assert await time_to_break(here, line) < 0.5
     assert gone(here, "pid")
     assert not LINUX or gone(here, "child")
+
+
+async def time_to_break(here, line):
+    """Break *line* off once it has written to the FIFO `said`; return how long that took."""
+    os.mkfifo(here.root / "said")
+    began = []
+    async with trio.open_nursery() as nursery:
+
+        async def break_off():
+            await trio.to_thread.run_sync((here.root / "said").read_text)
+            began.append(time.monotonic())
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(break_off)
+        await run(here, line)
+    return time.monotonic() - began[0]
 
 
 async def test_arguments_of_any_size_are_an_answer(here):
