@@ -22,16 +22,23 @@ from actors.catalog import NotedProviders
 from actors.directory import Directory, open_directory
 from actors.memory import find_trim, give_back
 from actors.parts import Durations, Limits, Parts
+from actors.retention import sweep
 from smista import __version__
 from smista.core.budget import Rate
 from smista.core.model_ref import Catalog, ModelDescriptor
+from smista.core.retention import Retention
 from smista.front.app import create_app
 from smista.front.serve import serve as serve_front
 from smista.front.settings import FrontSettings
 from smista.local.catalog_file import write_catalog
 from smista.local.instance import held_instance
 from smista.local.paths import NotOurs
-from smista.local.router_config import InstanceConfig, RouterConfig, StorageMode
+from smista.local.router_config import (
+    InstanceConfig,
+    RetentionConfig,
+    RouterConfig,
+    StorageMode,
+)
 from smista.ports.journal import Journal
 from smista.providers.facts import OwnPrice, Prices
 from smista.providers.registry import CompatInstance, Endpoints, open_registry
@@ -78,6 +85,7 @@ async def serve(
         stop, hurry = trio.Event(), trio.Event()
         await services.start(partial(_signals, stop, hurry))
         services.start_soon(give_back, lambda: sessions.awake, find_trim())
+        services.start_soon(_retain, journal, sessions, config.retention)
 
         async def drained() -> None:
             await stop.wait()
@@ -134,6 +142,16 @@ async def _open_house(
         )
         async with open_directory(parts) as sessions:
             yield sessions, journal
+
+
+async def _retain(journal: Journal, sessions: Directory, config: RetentionConfig) -> None:
+    retention = Retention(
+        trace_days=config.trace_retention_days,
+        session_days=config.session_retention_days,
+        archived_days=config.archived_session_retention_days,
+    )
+    every = config.cleanup_interval_seconds
+    await sweep(journal, sessions, retention, every=every, now=lambda: datetime.now(UTC))
 
 
 def _keep_catalog(file: Path | None, catalog: Catalog) -> None:

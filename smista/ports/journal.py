@@ -14,6 +14,7 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.retention import Bounds, Share
 from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 
@@ -124,7 +125,7 @@ class Journal(Protocol):
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
     ) -> tuple[TraceEvent, ...]:
-        """Return events *offset* to *offset + limit*, oldest first."""
+        """Return events *offset* to *offset + limit* of those that are kept, oldest first."""
         ...
 
     async def usage(self, session_id: str) -> tuple["CostSum", ...]:
@@ -133,6 +134,18 @@ class Journal(Protocol):
 
     async def spending(self, user_id: str, query: UsageQuery) -> tuple["UsageSum", ...]:
         """Return the cost events of the user's sessions, archived ones too, summed by group."""
+        ...
+
+    async def due_sessions(self, bounds: Bounds) -> tuple[Share, tuple[Session, ...]]:
+        """Return how many of all users' sessions are over age, and which."""
+        ...
+
+    async def due_events(self, before: datetime) -> Share:
+        """Return how much of all traces is of *before* or earlier, in whatever units it is kept."""
+        ...
+
+    async def drop_events(self, before: datetime) -> None:
+        """Delete what `due_events` counts; a trace begins then with what is left of it."""
         ...
 
     async def unlock(self, *, router: str = "") -> int:

@@ -163,7 +163,10 @@ def _routing(stored: Row) -> RoutingRecord:
 def _batches(events: Sequence[Row], payloads: Sequence[Row]) -> Iterable[EventBatch]:
     """Yield the turns' events: the rows of one turn follow each other and share its id."""
     pairs = zip(events, payloads, strict=True)
-    for first_id, rows in groupby(pairs, key=lambda pair: str(pair[0]["uuid"])):
+    for first_id, group in groupby(pairs, key=lambda pair: str(pair[0]["uuid"])):
+        rows = list(group)
+        if rows[0][0].get("skip"):
+            continue  # the begin of that turn was over age and is deleted; its ids are lost with it
         told = [event for pair in rows for event in events_from(*pair)]
         yield EventBatch(
             first=told[0][0],

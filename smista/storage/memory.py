@@ -21,10 +21,12 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.retention import Bounds, Share
 from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
+from smista.storage.aging import begins, contents_of, is_due
 from smista.storage.copies import copy_from, copy_unit, stored_copy, tables_of_copy
 from smista.storage.facts import TABLES, facts_from, places
 from smista.storage.packing import TOKENS, page
@@ -252,11 +254,12 @@ class MemoryJournal:
         self, session_id: str, *, offset: int = 0, limit: int = 50
     ) -> tuple[TraceEvent, ...]:
         await trio.lowlevel.checkpoint()
-        span = (session_id, 0, offset + limit)
+        begin = begins(self._table("trace_event"), session_id)
+        span = (session_id, begin, begin + offset + limit)
         events = self._span("trace_event", *span)
         contents = self._span("trace_event_content", *span)
         with rows.reading("trace"):
-            return page(events, contents, offset, limit)
+            return page(events, contents, begin + offset, limit)
 
     async def usage(self, session_id: str) -> tuple[CostSum, ...]:
         await trio.lowlevel.checkpoint()
@@ -273,6 +276,25 @@ class MemoryJournal:
         sessions = [session for session in owned if query.concerns(session)]
         found = spending_in(self._table("trace_event"), sessions, query)
         return spending_from([found], sessions, query)
+
+    async def due_sessions(self, bounds: Bounds) -> tuple[Share, tuple[Session, ...]]:
+        await trio.lowlevel.checkpoint()
+        sessions = [rows.session_from(row) for row in self._table("session")]
+        due = tuple(session for session in sessions if is_due(session, bounds))
+        return Share(due=len(due), of=len(sessions)), due
+
+    async def due_events(self, before: datetime) -> Share:
+        await trio.lowlevel.checkpoint()
+        return Share(due=len(self._old_rows(before)), of=len(self._table("trace_event")))
+
+    async def drop_events(self, before: datetime) -> None:
+        await trio.lowlevel.checkpoint()
+        old = self._old_rows(before)
+        for address in (*old, *contents_of(old)):
+            del self._rows[address]
+
+    def _old_rows(self, before: datetime) -> list[Ref]:
+        return [row["id"] for row in self._table("trace_event") if row["created_at"] <= before]
 
     async def unlock(self, *, router: str = "") -> int:
         await trio.lowlevel.checkpoint()

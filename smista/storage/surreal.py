@@ -26,10 +26,23 @@ from smista.core.records import (
     TurnRecord,
     User,
 )
+from smista.core.retention import Bounds, Share
 from smista.core.session_copy import SessionCopy
 from smista.core.usage import UsageQuery
 from smista.ports.journal import CostSum, UsageSum
 from smista.storage import rows, states
+from smista.storage.aging import (
+    ALL_EVENTS,
+    DROP,
+    DUE,
+    MANY,
+    OLD_SESSIONS,
+    ROWS,
+    contents_of,
+    first_text,
+    old_text,
+    session_values,
+)
 from smista.storage.bridge import Login, Target
 from smista.storage.copies import READ, copy_from, copy_unit, stored_copy, take_in
 from smista.storage.facts import TABLES, facts_from, has_all_texts, places
@@ -105,9 +118,13 @@ _SAID: Final = {
     "title": "string::contains(string::lowercase(title ?? ''), $title)",
 }
 
+# Positions count from the session's first event, and what is over age is deleted before them.
 _TRACE: Final = """
-SELECT * FROM trace_event:[$s, $from]..[$s, $to];
-SELECT * FROM trace_event_content:[$s, $from]..[$s, $to];
+LET $row = (SELECT VALUE id FROM trace_event:[$s, 0]..[$s, $last] LIMIT 1)[0];
+LET $begin = IF $row = NONE { 0 } ELSE { record::id($row)[1] };
+SELECT * FROM trace_event:[$s, $begin + $from]..[$s, $begin + $to];
+SELECT * FROM trace_event_content:[$s, $begin + $from]..[$s, $begin + $to];
+RETURN $begin;
 """
 
 _USAGE: Final = f"""
@@ -340,10 +357,11 @@ class SurrealJournal:
     ) -> tuple[TraceEvent, ...]:
         # The row that holds event *offset* may begin up to a pack before it.
         first = max(0, offset - PACK + 1)
-        bounds = {"s": key(session_id), "from": first, "to": min(offset + limit, LAST)}
-        events, contents = await self._store.read(_TRACE, **bounds)
+        most = min(offset + limit, LAST // 2)
+        bounds = {"s": key(session_id), "from": first, "to": most, "last": LAST}
+        *_, events, contents, begin = await self._store.read(_TRACE, **bounds)
         with rows.reading("trace"):
-            return page(events, contents, offset, limit)
+            return page(events, contents, begin + offset, limit)
 
     async def usage(self, session_id: str) -> tuple[CostSum, ...]:
         (sums,) = await self._store.read(_USAGE, s=key(session_id), last=LAST)
@@ -357,6 +375,37 @@ class SurrealJournal:
         text = spending_text(len(sessions), query)
         results = await self._store.read(text, **spending_values(sessions, query))
         return spending_from(results, sessions, query)
+
+    async def due_sessions(self, bounds: Bounds) -> tuple[Share, tuple[Session, ...]]:
+        due, counted = await self._store.read(DUE, updated=bounds.updated, archived=bounds.archived)
+        sessions = tuple(map(rows.session_from, due))
+        return Share(due=len(sessions), of=_count(counted)), sessions
+
+    async def due_events(self, before: datetime) -> Share:
+        (counted,) = await self._store.read(ALL_EVENTS)
+        return Share(due=len(await self._old_rows(before)), of=_count(counted))
+
+    async def drop_events(self, before: datetime) -> None:
+        old = await self._old_rows(before)
+        for n in range(0, len(old), ROWS):
+            some = old[n : n + ROWS]
+            contents = contents_of(some)
+            await self._store.change(DROP, rows=some, contents=contents, vacuum=VACUUM)
+
+    async def _old_rows(self, before: datetime) -> list[Ref]:
+        """Return the addresses of all trace rows of *before* or earlier."""
+        (sessions,) = await self._store.read(OLD_SESSIONS, before=before)
+        found: list[Ref] = []
+        for n in range(0, len(sessions), MANY):
+            some = sessions[n : n + MANY]
+            firsts = await self._store.read(first_text(len(some)), **session_values(some))
+            pairs = zip(some, firsts, strict=True)
+            old = [each for each, first in pairs if first and first[0]["created_at"] <= before]
+            if old:
+                values = session_values(old)
+                parts = await self._store.read(old_text(len(old)), before=before, **values)
+                found += [row for part in parts for row in part]
+        return found
 
     async def unlock(self, *, router: str = "") -> int:
         if self.shared:
@@ -380,6 +429,10 @@ def sessions_text(asked: Iterable[str]) -> str:
     A condition that may not hold (`$scope = NONE OR …`) would keep the engine from its index.
     """
     return _SESSIONS.format(where=" AND ".join(_SAID[name] for name in asked))
+
+
+def _count(counted: Sequence[Row]) -> int:
+    return int(counted[0]["count"]) if counted else 0
 
 
 def _length(seconds: float) -> str:
