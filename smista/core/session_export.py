@@ -5,11 +5,11 @@ encrypted session's contents are its envelopes, as they are stored.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal
-from uuid import UUID
 
 from pydantic import AwareDatetime
 
@@ -37,6 +37,7 @@ from smista.core.unsealed import BLANK
 
 FORMAT: Final = "smista-session"
 VERSION: Final = 1
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _CALL: Final = ("call_id", "provider_call_id", "name", "arguments")
 
 
@@ -279,10 +280,7 @@ def _ids_in(export: SessionExport) -> Iterator[tuple[str, list[str]]]:
 
 
 def _is_id(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
+    return _ID.match(text) is not None
 
 
 def _is_spoken(message: StoredMessage) -> bool:
