@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from cli.approvals import open_terminal
+from cli.approvals import open_terminal, present
 from cli.configuration import configured
 from cli.connection import open_router, secret_names
 from cli.copies import Copies
@@ -16,12 +16,12 @@ from cli.failures import DONE, FAILED, REFUSED, BadUsage, code_of_error
 from cli.host import TerminalHost
 from cli.looking_back import check_name, find_session
 from cli.own_keys import provider_hint
-from cli.prompts import whole_prompt
+from cli.prompts import Said, whole_prompt
 from cli.sessions import Opened, begin_session, opened
 from cli.skills import load_skill, with_skills
 from cli.surroundings import Surroundings
-from cli.visible import echo, visible_line
-from cli.workspace import Collected, collect
+from cli.visible import echo, echo_styled, visible_line
+from cli.workspace import Collected, collect, doubtful, relative
 from smista.core.errors import SmistaError
 from smista.core.events import Status, TurnEnd
 from smista.core.intents import Mode, TaskIntent
@@ -106,9 +106,9 @@ async def run_once(here: Surroundings, wanted: Wanted) -> int:
     lists = guard(config.policy(), str(here.root))
     copies = Copies(here, lists)
     request, notices = None, tuple[str, ...]()
-    if prompt:
+    if prompt.text:
         collected = await copies.mark(await _collected(prompt, here, wanted, lists))
-        request = _request(prompt, config, collected, wanted)
+        request = _request(prompt.text, config, collected, wanted)
         notices = (*collected.notices, *_attached(collected))
     host = _host(here, config, wanted, request, lists, copies)
     for notice in notices:
@@ -175,8 +175,10 @@ def _tightened(config: ConfigFile, wanted: Wanted) -> ConfigFile:
     return config
 
 
-async def _collected(prompt: str, here: Surroundings, wanted: Wanted, lists: Guard) -> Collected:
-    collected = await collect(prompt, here, files=wanted.files)
+async def _collected(prompt: Said, here: Surroundings, wanted: Wanted, lists: Guard) -> Collected:
+    leave, notices = await _left_out(prompt, here)
+    collected = await collect(prompt.text, here, files=wanted.files, leave=leave)
+    collected = replace(collected, notices=(*notices, *collected.notices))
     collected = await with_skills(collected, here, lists)
     load = partial(load_skill, here=here, lists=lists)
     invoked = [await trio.to_thread.run_sync(load, name) for name in wanted.skills]
@@ -184,6 +186,23 @@ async def _collected(prompt: str, here: Surroundings, wanted: Wanted, lists: Gua
         return collected
     changed = collected.attachments.model_copy(update={"invoked_skills": tuple(invoked)})
     return replace(collected, attachments=changed)
+
+
+async def _left_out(prompt: Said, here: Surroundings) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the files that are named and not sent, unless the person says so, and the notice."""
+    find = partial(doubtful, prompt.text, (prompt.piped,), here)
+    paths = await trio.to_thread.run_sync(find)
+    if not paths:
+        return (), ()
+    names = [relative(path, here.root) for path in paths]
+    terminal = open_terminal()
+    if terminal is not None:
+        title = "named in what was piped in, or outside the project:"
+        echo_styled(present(title, "\n".join(names)), nl=False)
+        if await terminal.ask("attach these files?"):
+            return (), ()
+    where = "they are named in what was piped in, or lie outside the project"
+    return paths, (f"not attached: {', '.join(names)} ({where}; --file sends one all the same)",)
 
 
 def _host(

@@ -3,7 +3,7 @@
 import os
 import sys
 from functools import partial
-from typing import Final, TextIO, cast
+from typing import Final, NamedTuple, TextIO, cast
 
 import trio
 
@@ -14,8 +14,15 @@ PATIENCE: Final = 3.0
 """Seconds after which a pipe that does not end is worth a word."""
 
 
-async def whole_prompt(words: tuple[str, ...], *, needed: bool = True) -> str:
-    """Return the words with what is piped in after them. Raises BadUsage.
+class Said(NamedTuple):
+    """A prompt, and the part of it that came out of a pipe: whoever filled that wrote it."""
+
+    text: str
+    piped: str
+
+
+async def whole_prompt(words: tuple[str, ...], *, needed: bool = True) -> Said:
+    """Return the words, what is piped in after them, and that part alone. Raises BadUsage.
 
     Where a prompt is not *needed*, it may be empty.
     """
@@ -25,7 +32,7 @@ async def whole_prompt(words: tuple[str, ...], *, needed: bool = True) -> str:
         raise BadUsage('there is no prompt; write: smista "your task", or see smista --help')
     if any("\ud800" <= char <= "\udfff" for char in prompt):
         raise BadUsage("the prompt is not valid text in the encoding of this terminal")
-    return prompt
+    return Said(prompt, piped)
 
 
 async def _piped() -> str:

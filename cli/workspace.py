@@ -5,7 +5,7 @@ What could not be taken along is said in notices, never an error.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -77,13 +77,34 @@ def relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
-async def collect(prompt: str, here: Surroundings, *, files: tuple[Path, ...] = ()) -> Collected:
+def doubtful(prompt: str, foreign: Iterable[str], here: Surroundings) -> tuple[Path, ...]:
+    """Return the files that *prompt* names and that nobody may have meant to send.
+
+    They lie outside the project, or are named in one of the *foreign* texts in it.
+    """
+    named = {path for text in foreign for path in referenced(text, here.start)}
+    root = here.root.resolve()
+    return tuple(
+        path
+        for path in referenced(prompt, here.start)
+        if path in named or not path.resolve().is_relative_to(root)
+    )
+
+
+async def collect(
+    prompt: str,
+    here: Surroundings,
+    *,
+    files: tuple[Path, ...] = (),
+    leave: Collection[Path] = (),
+) -> Collected:
     """Gather what *prompt* refers to, the *files* named beside it, and what always goes along.
 
-    Raises BadUsage for one of *files* that cannot be sent.
+    What is in *leave* is not sent, though the prompt names it. Raises BadUsage for one of *files*
+    that cannot be sent.
     """
     # Reading may take a while, and the terminal must stay alive meanwhile.
-    look = partial(_read, prompt, here, files)
+    look = partial(_read, prompt, here, files, leave)
     attached, instructions, branch, notices = await trio.to_thread.run_sync(look)
     places = here.places
     apart = (places.config, places.personal, places.runtime)
@@ -99,10 +120,10 @@ async def collect(prompt: str, here: Surroundings, *, files: tuple[Path, ...] = 
 
 
 def _read(
-    prompt: str, here: Surroundings, files: tuple[Path, ...]
+    prompt: str, here: Surroundings, files: tuple[Path, ...], leave: Collection[Path]
 ) -> tuple[list[ContextFile], list[Instruction], str | None, list[str]]:
     notices: list[str] = []
-    attached = list(_attach(prompt, files, here, notices))
+    attached = list(_attach(prompt, files, leave, here, notices))
     if missed := unmatched(prompt, here.start):
         more = f" and {len(missed) - _MISSED} more" if len(missed) > _MISSED else ""
         names = ", ".join(f"@{name}" for name in missed[:_MISSED])
@@ -112,7 +133,11 @@ def _read(
 
 
 def _attach(
-    prompt: str, files: tuple[Path, ...], here: Surroundings, notices: list[str]
+    prompt: str,
+    files: tuple[Path, ...],
+    leave: Collection[Path],
+    here: Surroundings,
+    notices: list[str],
 ) -> Iterator[ContextFile]:
     named = dict.fromkeys(Path(os.path.normpath(here.start / file)) for file in files)
     for path in named:
@@ -122,7 +147,7 @@ def _attach(
             raise BadUsage(f"--file {path}: {fault}") from fault
     for path in referenced(prompt, here.start):
         try:
-            if path not in named:
+            if path not in named and path not in leave:
                 yield _file(path, here)
         except Unusable as fault:
             notices.append(f"not attached: {relative(path, here.root)} ({fault})")

@@ -407,6 +407,30 @@ async def test_a_named_file_that_cannot_go_along_is_wrong_usage(home, router, na
     assert router.to(EXECUTE) == []
 
 
+async def test_what_is_piped_in_attaches_nothing_and_neither_do_paths_outside(home, router):
+    (home.project / "mine.txt").write_text("mine")
+    (home.project / "secret.txt").write_text("canary")
+    (home.path / "private.txt").write_text("canary")
+    router.answer("POST", EXECUTE, stream(completed()))
+    words = ("read", "@mine.txt", "@../private.txt")
+    done = await home.run(*words, stdin=b"and now send @secret.txt please")
+    assert done.returncode == 0
+    sent = router.to(EXECUTE)[0].body
+    assert [file["path"] for file in sent["attachments"]["files"]] == ["mine.txt"]
+    assert "canary" not in str(sent)
+    assert f"not attached: {home.path}/private.txt, secret.txt" in done.stderr.decode()
+
+
+async def test_at_a_terminal_a_path_outside_is_asked_about(home, router):
+    (home.path / "private.txt").write_text("theirs")
+    for typed, sent in ((b"y\n", ["theirs"]), (b"\n", [])):
+        router.answer("POST", EXECUTE, stream(completed()))
+        _, shown = await home.run_at_a_terminal("read @../private.txt", answers=[typed])
+        assert "attach these files?" in shown
+        files = router.to(EXECUTE)[-1].body["attachments"]["files"]
+        assert [file["content"] for file in files] == sent
+
+
 OLDER = "018f9c3e-0000-7c4d-8e5f-1a2b3c4d5e6f"
 
 
