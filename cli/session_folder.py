@@ -107,11 +107,6 @@ def remove_folder(places: Places, session_id: str) -> None:
     shutil.rmtree(_top(places) / str(UUID(session_id)), ignore_errors=True)
 
 
-def remove_folder(places: Places, session_id: str) -> None:
-    """Remove what is kept here of a session that was deleted."""
-    shutil.rmtree(_top(places) / str(UUID(session_id)), ignore_errors=True)
-
-
 def sweep(places: Places, now: float) -> None:
     """Remove the folders that nothing was written to for KEPT_DAYS."""
     for folder in kept_sessions(places):
