@@ -39,6 +39,7 @@ class DrawnScreen:
         self._answers: dict[int, trio.Event] = {}
         self._said: dict[int, Answer | int | None] = {}
         self._tickets = 0
+        self._one_question = trio.Lock()
         self._lock = threading.Lock()
         self._backlog: deque[tuple[int | None, str, str | None]] = deque()
         self._waiting = 0
@@ -112,11 +113,15 @@ class DrawnScreen:
         self.call(self._drawn.leave)
 
     async def ask(self, asked: Asked) -> Answer:
-        said = await self._wait_answer(lambda ticket: self._drawn.ask(ticket, asked))
+        async with self._one_question:
+            said = await self._wait_answer(lambda ticket: self._drawn.ask(ticket, asked))
         return said if isinstance(said, Answer) else Answer(approved=False)
 
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
-        said = await self._wait_answer(lambda ticket: self._drawn.choose(ticket, title, options))
+        async with self._one_question:
+            said = await self._wait_answer(
+                lambda ticket: self._drawn.choose(ticket, title, options)
+            )
         return said if isinstance(said, int) else None
 
     async def wait_room(self) -> None:

@@ -1,6 +1,7 @@
 """Which key does what, and when. The order of Esc: question, then list, then the run."""
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -11,6 +12,9 @@ from cli.interactive.screen import Entered, Leave
 
 if TYPE_CHECKING:
     from cli.interactive.window import Face
+
+_AT_ONCE: Final = 0.02
+"""Seconds between two keys that nobody types."""
 
 
 def bindings(face: "Face") -> KeyBindings:
@@ -23,8 +27,13 @@ def bindings(face: "Face") -> KeyBindings:
 
 
 def _more_is_read(face: "Face") -> bool:
-    """Say if other keys came in the same piece as this one, as they do in a paste."""
+    """Say if other keys came in the same piece as this one."""
     return bool(face.app.key_processor.input_queue)
+
+
+def _in_the_middle(face: "Face") -> bool:
+    """Say if keys came right before this one and right behind it, as they do in a paste."""
+    return _more_is_read(face) and time.monotonic() - face.last_key < _AT_ONCE
 
 
 def _bind_stops(keys: KeyBindings, face: "Face") -> None:
@@ -125,7 +134,7 @@ def accept_completion(face: "Face") -> None:
 def _bind_text(keys: KeyBindings, face: "Face") -> None:
     @keys.add("enter")
     def _enter(event: KeyPressEvent) -> None:
-        if _more_is_read(face):
+        if _in_the_middle(face):
             face.buffer.insert_text("\n")  # a paste that the terminal does not mark as one
         elif face.menu is not None:
             face.pick(chosen=True)

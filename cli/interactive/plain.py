@@ -55,6 +55,8 @@ class PlainScreen:
         self._muted = 0
         self._stopped_at = float("-inf")
         self._kept = ""
+        self._stale = False
+        self._one_question = trio.Lock()
 
     @property
     def inputs(self) -> trio.MemoryReceiveChannel[Input]:
@@ -104,22 +106,32 @@ class PlainScreen:
         await trio.lowlevel.checkpoint()
 
     async def ask(self, asked: Asked) -> Answer:
+        async with self._one_question:
+            return await self._ask(asked)
+
+    def _note_what_is_typed(self) -> None:
+        # What was typed before the question does not answer it; it is taken as what it is.
+        self._stale = bool(select.select([sys.stdin.fileno()], [], [], 0)[0])
+
+    async def _ask(self, asked: Asked) -> Answer:
+        self._note_what_is_typed()
         self.put(asked.title + "".join(row.text for row in asked.rows))
         always = ", a for always in this session" if asked.always else ""
         self.put(f"{asked.asked} y for yes{always}, n for no, n because … to say why: ")
         return understand(await self._next_line(), always=asked.always)
 
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
+        async with self._one_question:
+            return await self._choose(title, options)
+
+    async def _choose(self, title: str, options: Sequence[str]) -> int | None:
+        self._note_what_is_typed()
         lines = "".join(f"{number}: {option}\n" for number, option in enumerate(options, 1))
         self.put(f"{title}\n{lines}a number, or Enter for none: ")
         said = (await self._next_line()).strip()
         return int(said) - 1 if said.isdecimal() and 0 < int(said) <= len(options) else None
 
     async def _next_line(self) -> str:
-        # What was typed before the question must not answer it.
-        while select.select([sys.stdin.fileno()], [], [], 0)[0]:
-            if not os.read(sys.stdin.fileno(), _MOST):
-                break
         send, receive = trio.open_memory_channel[str](1)
         self._answer = send
         try:
@@ -156,7 +168,8 @@ class PlainScreen:
 
     def _take(self, text: str) -> None:
         self._stopped_at = float("-inf")
-        if self._answer is not None:
+        stale, self._stale = self._stale, False
+        if self._answer is not None and not stale:
             self._answer.send_nowait(text)
         elif text.endswith("\\"):
             self._kept += text[:-1] + "\n"

@@ -252,7 +252,8 @@ class Runs:
         host.begin_run(self._settled)
         talk.gauge.begin()
         try:
-            turn = await go()
+            with talk.line.held():
+                turn = await go()
             if turn.status is Status.IDLE:
                 talk.say("stopped")
         finally:

@@ -178,6 +178,7 @@ class Face:
         self._drawn_at = 0.0
         self._drawing_later = False
         self._stopped_at = float("-inf")
+        self.last_key = float("-inf")
         self._output = setup.output
         self.buffer = Buffer(
             completer=ThreadedCompleter(setup.completer),
@@ -197,6 +198,7 @@ class Face:
             mouse_support=False,
         )
         self.app.ttimeoutlen = setup.escape
+        self.app.key_processor.after_key_press += self._note_key
 
     def run(self, ready: Callable[[], None]) -> None:
         """Draw and read keys until `leave`; the terminal is as before when this returns."""
@@ -204,6 +206,9 @@ class Face:
             self.app.run(pre_run=ready, handle_sigint=False, set_exception_handler=False)
         except EOFError:
             self.post(Leave())  # the terminal is gone
+
+    def _note_key(self, _sender: object) -> None:
+        self.last_key = time.monotonic()
 
     # What the session wants shown.
 

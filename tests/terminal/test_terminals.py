@@ -71,6 +71,7 @@ def test_plain_mode_has_the_same_commands_and_asks_in_lines(home):
         at.send("n because it stays\n")
         at.see("Then not: Error: the user said no: it stays")
         at.see("tokens,")
+        at.until(lambda: at.typed == ">", "the next prompt")
         at.send("/model\n")
         at.see("a number, or Enter for none:")
         at.see("1: auto")
