@@ -141,7 +141,6 @@ def play(stage: Stage) -> None:
         with router(stage):
             command(stage, "trust", "--yes")
             command(stage, "login")
-            print()
             show_file(stage, BEFORE)
             ask(stage)
             show_file(stage, AFTER)
