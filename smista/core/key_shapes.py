@@ -13,6 +13,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+LOOSE: Final = (
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk|xai|gsk|hf|npm|pat|glpat|gh[pousr]|github_pat|xox[a-z])[-_]"
+    r"[A-Za-z0-9_-]{8,}"
+    r"|(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{16,}"
+    r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z2-7]{12,}"
+    r"|(?<![0-9a-f])[0-9a-f]{32}-[a-z0-9]{64}"
+    r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?"
+)
+"""A pattern of all that may be a key or a piece of one, for short texts such as error messages:
+there a word too many does no harm, and a key that was cut off still does."""
+
 _WORD: Final = "A-Za-z0-9_-"
 _ALNUM: Final = "A-Za-z0-9"
 

@@ -6,14 +6,11 @@ from typing import Any, Final, cast
 
 from pydantic_core import to_json
 
+from smista.core.key_shapes import LOOSE
+
 MASK: Final = "[redacted]"
 _SHORTEST: Final = 6
-_SHAPES: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|hf|pat)[-_][A-Za-z0-9_-]{8,}"
-    r"|(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{16,}"
-    r"|(?<![0-9a-f])[0-9a-f]{32}-[a-z0-9]{64}"
-    r"|(?i:\bbearer\s+)[^\s\"']{6,}"
-)
+_SHAPES: Final = re.compile(LOOSE + r"|(?i:\bbearer\s+)[^\s\"']{6,}")
 
 
 def masked_text(text: str, keys: Iterable[str] = ()) -> str:

@@ -6,16 +6,12 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from smista.core.key_shapes import LOOSE
+
 Mask = Callable[[str], str]
 MASKED: Final = "[masked]"
 
-_SHAPES: Final = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_-]{12,}"
-    r"|\bAIza[A-Za-z0-9_-]{20,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
-)
+_SHAPES: Final = re.compile(LOOSE + r"|\bkey[-_][A-Za-z0-9_-]{12,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 _BEARER: Final = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
 
