@@ -17,7 +17,7 @@ def _usage(house: House, *words: str) -> dict:
 
 def test_an_encrypted_session_is_counted_exported_deleted_and_imported(shared: House) -> None:
     shared.write_policy(POLICY)
-    assert shared.run("remember the milk").returncode == 0
+    assert shared.run("the milk is sour").returncode == 0
     session = _newest(shared)
     every, one = _usage(shared, "--here"), _usage(shared, session)
     assert [group["provider"] for group in every["by_model"]] == ["openai-compat:demo"]
@@ -25,7 +25,7 @@ def test_an_encrypted_session_is_counted_exported_deleted_and_imported(shared: H
     assert one["by_model"][0]["request_count"] == 1
 
     before = shared.run("session", "show", session).stdout
-    assert "you: remember the milk" in before
+    assert "you: the milk is sour" in before
     file = shared.project / "kept.json"
     assert shared.run("session", "export", session, "--to", "kept.json").returncode == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
