@@ -50,7 +50,8 @@ def _open_screen(here: Surroundings, *, plain: bool) -> AbstractAsyncContextMana
         return open_plain()
     from cli.interactive.completion import PromptCompleter
     from cli.interactive.drawn import open_drawn
-    from cli.interactive.window import OneWrite, Setup
+    from cli.interactive.one_write import OneWrite
+    from cli.interactive.window import Setup
 
     output = OneWrite(sys.stdout, term=here.environ.get("TERM"))
     return open_drawn(

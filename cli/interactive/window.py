@@ -4,20 +4,16 @@ Everything but `run` is called in that thread. Finished text is written above th
 terminal's own scrollback, never on an alternate screen. It knows nothing of routers.
 """
 
-import os
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TextIO
+from typing import Final
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.input.base import Input as Keyboard
@@ -37,19 +33,16 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import (
     BeforeInput,
-    Processor,
-    Transformation,
-    TransformationInput,
 )
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
-from prompt_toolkit.utils import get_cwidth
 
 from cli.approvals import Answer
 from cli.interactive.completion import PromptCompleter
 from cli.interactive.keys import bindings
+from cli.interactive.one_write import OneWrite, Shown
 from cli.interactive.pastes import Pastes
+from cli.interactive.rows import cut, last_rows
 from cli.interactive.screen import Asked, Entered, Input, Leave, Row, Stop
 
 SETTLED: Final = 0.3
@@ -66,7 +59,6 @@ _LIST_ROWS: Final = 10
 _MENU_ROWS: Final = 8
 _INPUT_ROWS: Final = 8
 _FRAME: Final = 1 / 30
-_SYNC, _SYNCED = "\x1b[?2026h", "\x1b[?2026l"
 _STYLE: Final = Style.from_dict(
     {
         "mark": "bold",
@@ -104,39 +96,6 @@ class Menu:
     title: str
     options: tuple[str, ...]
     at: int = 0
-
-
-class OneWrite(Vt100_Output):
-    """Hands the terminal what was drawn in between in one piece, so that no half is ever seen."""
-
-    _held = False
-
-    def __init__(self, stdout: TextIO, *, term: str | None) -> None:
-        def size() -> Size:
-            columns, rows = os.get_terminal_size(stdout.fileno())
-            return Size(rows=rows or 24, columns=columns or 80)
-
-        super().__init__(stdout, size, term=term)
-
-    @contextmanager
-    def held(self) -> Generator[None]:
-        self._held = True
-        try:
-            self.write_raw(_SYNC)
-            yield
-            self.write_raw(_SYNCED)
-        finally:
-            self._held = False
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._held:
-            super().flush()
-
-    @property
-    def responds_to_cpr(self) -> bool:
-        # No question to the terminal, so no answer of it among what is typed.
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +376,7 @@ class Face:
         prompt = BufferControl(
             self.buffer,
             input_processors=[
-                _Shown(self.pastes),
+                Shown(self.pastes),
                 BeforeInput(lambda: [("class:mark", self._mark)]),
             ],
         )
@@ -480,32 +439,6 @@ class Face:
         return [("", cut(line, self._output.get_size().columns - 1))]
 
 
-class _Shown(Processor):
-    """Shows folds by their labels, and what could not be seen by its name."""
-
-    def __init__(self, pastes: Pastes) -> None:
-        self._pastes = pastes
-
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        fragments = transformation_input.fragments
-        text = fragment_list_to_text(fragments)
-        shown = [self._pastes.shown(char) for char in text]
-        if all(map(str.__eq__, shown, text)):
-            return Transformation(fragments)
-        starts = [0]
-        for each in shown:
-            starts.append(starts[-1] + len(each))
-
-        def to_display(index: int) -> int:
-            return starts[min(index, len(text))]
-
-        def to_source(index: int) -> int:
-            return max(number for number, start in enumerate(starts) if start <= max(index, 0))
-
-        whole = "".join(shown)
-        return Transformation([("", whole)], to_display, to_source)
-
-
 def _keyboard() -> Keyboard:
     return create_input()
 
@@ -528,33 +461,3 @@ def _menu_text(menu: Menu) -> StyleAndTextTuples:
         text.append(("class:chosen" if chosen else "", f"{'>' if chosen else ' '} {option}\n"))
     text.append(("", f"{menu.at + 1} of {len(menu.options)} · Enter takes it · Esc closes"))
     return text
-
-
-def last_rows(text: str, columns: int, rows: int) -> list[str]:
-    """Return the last *rows* rows that *text* takes in a terminal of *columns*. Pure."""
-    found: list[str] = []
-    for line in text[-4 * columns * rows :].split("\n"):
-        found += cells(line, columns, by_words=True)
-    return found[-rows:]
-
-
-def cells(line: str, columns: int, *, by_words: bool = False) -> list[str]:
-    """Return *line* in pieces that are at most *columns* cells wide, at least one. Pure."""
-    pieces: list[str] = []
-    piece, width = "", 0
-    for char in line:
-        wide = get_cwidth(char)
-        if width + wide > columns and piece:
-            at = piece.rfind(" ") + 1 if by_words and char != " " else 0
-            whole, piece = (piece[:at], piece[at:]) if at else (piece, "")
-            pieces.append(whole)
-            width = get_cwidth(piece)
-        piece += char
-        width += wide
-    return [*pieces, piece]
-
-
-def cut(line: str, columns: int) -> str:
-    """Return as much of *line* as fits into *columns* cells. Pure."""
-    first, *more = cells(line, max(columns, 1))
-    return f"{first[:-1]}…" if more else first

@@ -13,8 +13,8 @@ from cli.interactive.command import escape_seconds
 from cli.interactive.completion import PromptCompleter
 from cli.interactive.drawing import Pen
 from cli.interactive.pastes import Pastes
+from cli.interactive.rows import cells, cut, last_rows
 from cli.interactive.telling import Telling
-from cli.interactive.window import cells, cut, last_rows
 from cli.interactive.words import COMMANDS, Slash, Unknown, help_text, understand_line
 from smista.core.session_key import SessionKey
 from smista.local.session_keys import SessionKeys

@@ -7,8 +7,8 @@ import pytest
 
 from tests.terminal.seat import CTRL_C, ESC
 
-STILL = 0.05
-"""Seconds after Esc in which the screen comes to rest."""
+STILL = 0.2
+"""Seconds from Esc to the last output, on a busy machine too; the bench has the strict figure."""
 
 
 def stopped_after(at, mark: bytes) -> float:
