@@ -21,7 +21,6 @@ from smista.core.history import Call, Role
 from smista.core.history import Message as Said
 from smista.core.ids import row_id
 from smista.core.intents import TaskIntent
-from smista.core.masking import masked_record
 from smista.core.messages import Message
 from smista.core.opening import opened
 from smista.core.phase import AwaitingEncrypt, AwaitingTool, Idle, Phase
@@ -455,7 +454,7 @@ class Draft:
             session=replace(self.state.session, updated_at=self.now),
             references=(*self.state.references, *self._references),
         )
-        record = TurnRecord(
+        return TurnRecord(
             session_id=self.state.session.id,
             user_id=self.state.session.user_id,
             run=counted,
@@ -479,7 +478,6 @@ class Draft:
             first_event=self.base.run.events,
             events_id=self.new_id("trace_event"),
         )
-        return record if self.state.session.encrypted else masked_record(record)
 
     def sealed_record(self, record: TurnRecord, told: Told) -> TurnRecord:
         """Return what may be stored of an encrypted session's *record*; the state learns it too."""

@@ -26,6 +26,7 @@ from actors.endings import (
     tool_requests,
 )
 from actors.envelope import Envelope
+from actors.masking import stored_form
 from actors.noting import note_decision, note_refusal, place
 from actors.opening import Opening, take_message
 from actors.own_calls import run_own_call
@@ -130,7 +131,7 @@ class Turn:
         record = draft.record(Idle())
         if state.session.encrypted:
             record = draft.sealed_record(record, Told(listing=False))
-        await parts.journal.record_turn(record)
+        await parts.journal.record_turn(await stored_form(record, state.session, parts))
         return draft.state
 
     def say(self, ending: TurnEnd) -> None:
@@ -403,6 +404,8 @@ class Turn:
             ending = with_rows(ending, self._draft.state)
         try:
             with trio.CancelScope(shield=True):  # a begun write ends, so its outcome is known
+                session = self._draft.state.session
+                record = await stored_form(record, session, self._parts)
                 await self._parts.journal.record_turn(record)
         finally:
             if self._draft.memory.touch_user:

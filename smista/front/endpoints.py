@@ -3,7 +3,10 @@
 import re
 from typing import Final
 
+import trio
+
 from smista.core.errors import InvalidRequest
+from smista.core.session_copy import SessionCopy
 from smista.core.session_export import copy_of, export_of
 from smista.core.session_views import session_summary
 from smista.core.views import preview_view
@@ -111,11 +114,12 @@ class SessionEndpoints:
     async def export(self, asked: Asked, identity: Identity) -> Reply:
         session_id = session_uuid(asked.session_id)
         copy = await self._sessions.export(identity.user_id, session_id)
-        return json_reply(export_of(copy).model_dump(mode="json", exclude_none=True))
+        return await trio.to_thread.run_sync(_exported, copy)
 
     async def take_in(self, asked: Asked, identity: Identity) -> Reply:
         export = await read_body(asked, IMPORT)
-        made = await self._sessions.take_in(identity.user_id, copy_of(export, identity.user_id))
+        copy = await trio.to_thread.run_sync(copy_of, export, identity.user_id)
+        made = await self._sessions.take_in(identity.user_id, copy)
         return json_reply({"session": session_summary(made)}, 201)
 
     async def spending(self, asked: Asked, identity: Identity) -> Reply:
@@ -138,6 +142,10 @@ class ModelEndpoints:
         deadline = _listing_ms(asked.headers.get("x-smista-timeout-ms", "")) / 1000
         catalog = await self._sessions.models(asked.provider_keys(), deadline=deadline)
         return json_reply(models_view(catalog))
+
+
+def _exported(copy: SessionCopy) -> Reply:
+    return json_reply(export_of(copy).model_dump(mode="json", exclude_none=True))
 
 
 def _count(asked: Asked, name: str, default: int, most: int) -> int:

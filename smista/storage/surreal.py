@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import trio
+
 from smista.core.errors import StorageError
 from smista.core.gates import DISCLOSURE
 from smista.core.model_ref import plain
@@ -292,12 +294,14 @@ class SurrealJournal:
         state = ref("session_run_state", session.id)
         _, *results = await self._store.read(READ, s=key(session.id), state=state)
         with rows.reading("session"):
-            return copy_from(session, stored_copy(results))
+            # Sessions may be long, and what they hold is put together in Python.
+            return await trio.to_thread.run_sync(copy_from, session, stored_copy(results))
 
     async def take_in(self, copy: SessionCopy) -> bool:
         if await self._row(ref("session", copy.session.id)) is not None:
             return False
-        text, values = take_in(copy_unit(copy))
+        unit = await trio.to_thread.run_sync(copy_unit, copy)
+        text, values = take_in(unit)
         await self._store.change(text, **values)
         return True
 

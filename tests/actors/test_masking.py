@@ -112,3 +112,14 @@ async def test_the_words_of_the_user_stay_as_they_were_written():
 
 async def _ends(house: House, results) -> Status:
     return (await outcome(await house.answer(*results))).status
+
+
+async def test_a_large_result_is_masked_too_and_the_run_goes_on():
+    large = "x = 1\n" * 40_000 + KEY
+    provider = ScriptedProvider(called("read_file", '{"path": "a"}'), said("done"))
+    async with open_house(provider) as house:
+        (asked,) = (await outcome(await house.execute())).data["tool_requests"]
+        end = await outcome(await house.answer(result(asked["call_id"], large)))
+        assert end.status is Status.COMPLETED
+        (call,) = (await house.state()).calls.values()
+        assert call.result.text == large.replace(KEY, "[masked: github token]")
