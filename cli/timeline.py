@@ -25,11 +25,13 @@ class Step(NamedTuple):
 def timeline(events: Iterable[TraceEntry], said: Sequence[str] = ()) -> str:
     """Return the trace, one step a line, a blank line before each new turn.
 
-    *said* are the texts of the messages the events tell of, in their order, as far as known.
+    *said* are the texts of the session's messages, up to the last one that the events tell of.
     """
     lines: list[str] = []
-    texts, prompted, day = iter(said), True, ""
-    for event in events:
+    shown = list(events)
+    told = sum(event.event_type == "message" for event in shown)
+    texts, prompted, day = iter(said[-told:] if told <= len(said) else ()), True, ""
+    for event in shown:
         opens = _is_prompt(event)
         if opens or (event.event_type == "classification" and not prompted):
             lines += [""] if lines else []

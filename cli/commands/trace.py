@@ -29,9 +29,9 @@ async def trace(
     async with open_router(here, config) as client:
         found = await find_session(client, here, session)
         events = await read_trace(client, here, found, offset=offset, limit=limit)
-        # Which messages the events tell of is known only from the first one on.
-        told = not as_json and offset == 0
-        said = said_in(await read_messages(client, here, found)) if told else []
+        # Which messages the events tell of is known only if none of the last ones is left out.
+        whole = not as_json and (limit is None or len(events) < limit)
+        said = said_in(await read_messages(client, here, found)) if whole else []
     if as_json:
         for event in events:
             echo(event.model_dump_json(exclude_none=True))

@@ -62,6 +62,16 @@ def test_without_the_texts_it_tells_who_spoke():
     assert "09:00:01  answered  p/m, interrupted" in lines
 
 
+def test_a_trace_whose_begin_is_gone_has_the_texts_of_what_is_left():
+    lines = timeline(RUN[-2:], ["fix it", "I fi", "go on"]).split("\n")
+    assert lines[1:] == [
+        "09:00:01  answered  I fi  (p/m, interrupted)",
+        "",
+        "09:00:01  asked     go on",
+    ]
+    assert "by you" in timeline(RUN, ["one text", "for three messages"])
+
+
 def test_models_that_were_passed_over_and_tries_that_failed_are_told():
     passed = [{"model": "q/x", "code": "unknown_model", "reason": "not listed"}]
     reason = "rule 'r'; q/x was passed over: not listed"
@@ -104,6 +114,7 @@ def test_foreign_text_in_a_trace_is_harmless():
         entry("classification", intent="\x1b[2J", reason="\x1b]0;x\x07"),
         entry("message", role="user"),
     ]
+    assert "[31m" in timeline(events, ["\x1b[31m"])
     assert "\x1b" not in timeline(events, ["\x1b[31m"])
 
 
