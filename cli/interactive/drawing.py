@@ -5,6 +5,7 @@ own palette are used, so it is readable on any background and in any terminal.
 """
 
 from collections.abc import Iterable
+from functools import cache, lru_cache
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,9 @@ from cli.interactive.blocks import Block
 from cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.segment import Segment
 
 _LEAST: Final = 10
@@ -77,23 +79,28 @@ class Pen:
 
     def _drawn(self, what: "RenderableType", width: int) -> str:
         from rich.color import ColorSystem
-        from rich.console import Console
-        from rich.theme import Theme
 
-        console = Console(
-            file=StringIO(),
-            theme=Theme(_THEME),
-            force_terminal=True,
-            color_system="standard" if self._colour else None,
-            no_color=not self._colour,
-            width=max(width, _LEAST),
-            highlight=False,
-            emoji=False,
-        )
         system = ColorSystem.STANDARD if self._colour else None
-        lines = console.render_lines(what, pad=False)
+        lines = _console(max(width, _LEAST), colour=self._colour).render_lines(what, pad=False)
         text = "\n".join(_joined(line, system) for line in lines).strip("\n")
         return f"{text}\n\n"
+
+
+@lru_cache(maxsize=4)
+def _console(width: int, *, colour: bool) -> "Console":
+    from rich.console import Console
+    from rich.theme import Theme
+
+    return Console(
+        file=StringIO(),
+        theme=Theme(_THEME),
+        force_terminal=True,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        width=width,
+        highlight=False,
+        emoji=False,
+    )
 
 
 def _joined(line: "Iterable[Segment]", system: object) -> str:
@@ -130,15 +137,21 @@ def _code(text: str, language: str) -> "RenderableType":
 
 
 def _markdown(text: str) -> "RenderableType":
-    from markdown_it import MarkdownIt
     from rich.markdown import Markdown
 
-    # HTML is shown as it is written: rich would leave it out. A link shows where it leads.
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    # A link shows where it leads.
     document = Markdown("", code_theme=_CODE, hyperlinks=False)
-    document.parsed = parser.parse(text)
+    document.parsed = _parser().parse(text)
     _make_visible(document.parsed)
     return document
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    # HTML is shown as it is written: rich would leave it out.
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 
 def _make_visible(tokens: "Iterable[Token]") -> None:
