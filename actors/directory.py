@@ -89,7 +89,7 @@ class Directory:
         """Return the decision an execute would make now; no lock, no write, no model call."""
         session = await self._session(user_id, session_id)
         actor = self._awake.get(session_id)
-        state = actor.state if actor and actor.current else await self._load(session)
+        state = actor.newest if actor and actor.current else await self._load(session)
         snapshot = await preview_snapshot(state, request, credentials, self._parts)
         match await decided_on(snapshot, self._parts):
             case Refusal(error=error):
@@ -172,7 +172,7 @@ class Directory:
         session = await self._session(user_id, session_id)
         state = await self._parts.journal.load(session, messages=None)
         actor = self._awake.get(session_id)
-        live = actor.state if actor and actor.current and session.encrypted else None
+        live = actor.newest if actor and actor.current and session.encrypted else None
         return session_detail(state, live)
 
     async def update(

@@ -74,6 +74,12 @@ class SessionActor:
         return self._lock
 
     @property
+    def newest(self) -> SessionState:
+        """What storage holds, also of a turn that is written and about to end."""
+        left = None if self._turn is None else self._turn.left
+        return self.state if left is None else left
+
+    @property
     def current(self) -> bool:
         """Whether *state* is what storage holds now; a lease may be lost without our knowing."""
         return self._lease is None

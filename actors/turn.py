@@ -115,8 +115,12 @@ class Turn:
         self._answer: Answer | None = None
         self._spent: list[Spent] = []
         self._lost: SmistaError | None = None
-        self.committed = False
+        self.left: SessionState | None = None  # what storage holds since the turn's commit
         self.answered: tuple[AnsweredRecord, ...] = ()
+
+    @property
+    def committed(self) -> bool:
+        return self.left is not None
 
     @property
     def identity(self) -> Identity | None:
@@ -410,7 +414,7 @@ class Turn:
         finally:
             if self._draft.memory.touch_user:
                 self._parts.memories.changed(record.user_id)
-        self.answered, self.committed = answered, True
+        self.answered, self.left = answered, self._draft.state
         return self._draft.state, self._draft.memory.shown(ending)
 
     def _before(self, phase: Phase, ending: TurnEnd) -> Before | None:
