@@ -5,6 +5,7 @@ token, what is to be shown enters the drawing loop by its own. Neither side touc
 """
 
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -24,6 +25,7 @@ BACKLOG: Final = 128 * 1024
 
 INPUTS: Final = 1_000
 _LEAVING: Final = 2.0
+_SWITCH: Final = 0.001
 _LIVE_MOST: Final = LIVE_ROWS * 1_000
 
 
@@ -189,6 +191,8 @@ class DrawnScreen:
 @asynccontextmanager
 async def open_drawn(setup: Setup) -> AsyncGenerator[DrawnScreen]:
     """Lend a screen that is drawn; the terminal is as it was before when this is left."""
+    # Whoever draws should not wait for whoever reads: hand over sooner than Python does by itself.
+    sys.setswitchinterval(_SWITCH)
     screen = DrawnScreen(Pen(colour=setup.colour))
     face = screen.open_face(setup)
     ready, over = trio.Event(), trio.Event()
