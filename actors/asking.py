@@ -4,6 +4,7 @@ import trio
 
 from actors.answer import Answer
 from actors.parts import Parts
+from smista.core.decision import Decision
 from smista.core.errors import (
     BadStream,
     ContextLengthExceeded,
@@ -16,6 +17,8 @@ from smista.core.errors import (
     ProviderUnavailable,
     SmistaError,
 )
+from smista.core.model_ref import ModelDescriptor
+from smista.core.snapshot import Snapshot
 
 _WALKS_ON = (
     BadStream,
@@ -48,3 +51,13 @@ async def wait_before_retry(error: ProviderError, *, tries: int, parts: Parts) -
     durations = parts.durations
     pause = durations.backoff * 2 ** (tries - 1) * parts.clock.jitter()
     await trio.sleep(max(pause, error.retry_after or 0.0))
+
+
+def served_model(
+    decision: Decision, snapshot: Snapshot | None, served: str | None
+) -> ModelDescriptor:
+    """Return the facts of the model that answered: it is what its provider bills."""
+    provider = decision.routing.provider
+    models = () if snapshot is None or served is None else snapshot.models
+    known = (model for model in models if model.provider == provider and model.model == served)
+    return next(known, decision.descriptor)

@@ -1,7 +1,7 @@
 """How a turn can end: the checkpoint the run then waits at, and what its client is told. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.answer import Answer
 from smista.core.decision import Decision
@@ -25,6 +25,12 @@ from smista.core.session_views import tool_request, trace_id
 from smista.core.views import classification_view, context_view, routing_view
 
 Ending = tuple[Phase, TurnEnd]
+
+
+class ToOpen(NamedTuple):
+    """What a client has to open before the chosen prompt can be built."""
+
+    rows: Mapping[str, Envelope]
 
 
 def tool_requests(state: SessionState, pending: Sequence[PendingCall]) -> list[ToolRequest]:

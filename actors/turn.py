@@ -13,11 +13,12 @@ import trio
 
 from actors.answer import Answer
 from actors.approvals import store_plan
-from actors.asking import may_fall_back, may_retry, wait_before_retry
+from actors.asking import may_fall_back, may_retry, served_model, wait_before_retry
 from actors.calls import mediate_call
 from actors.deciding import decided_on, take_snapshot
 from actors.draft import Draft
 from actors.endings import (
+    ToOpen,
     awaiting_approval,
     awaiting_opening,
     awaiting_tools,
@@ -52,7 +53,7 @@ from smista.core.identity import Identity
 from smista.core.lifecycle import Lock
 from smista.core.mediation import announced
 from smista.core.messages import Break, Execute, Inject
-from smista.core.model_ref import ModelDescriptor, ModelRef
+from smista.core.model_ref import ModelRef
 from smista.core.opening import own_sealed, sealed_facts, unopened
 from smista.core.outcomes import remember
 from smista.core.phase import (
@@ -72,12 +73,6 @@ from smista.core.totals import Totals
 from smista.core.views import failure_payload
 
 Outcome = tuple[SessionState | None, TurnEnd]
-
-
-class ToOpen(NamedTuple):
-    """What a client has to open before the chosen prompt can be built."""
-
-    rows: Mapping[str, Sealing]
 
 
 class Spent(NamedTuple):
@@ -319,18 +314,11 @@ class Turn:
         if usage is None:
             return
         served = None if answer.end is None else answer.end.model
-        cost = call_cost(usage, self._served(decision, served))
+        cost = call_cost(usage, served_model(decision, self._snapshot, served))
         spent = Spent(decision, usage, cost, served)
         self._spent.append(spent)
         self._draft.add_cost(*spent)
         self.stream.put(UsageEvent(Totals().plus(usage, spent.cost).view()))
-
-    def _served(self, decision: Decision, served: str | None) -> ModelDescriptor:
-        """Return the facts of the model that answered: it is what its provider bills."""
-        provider = decision.routing.provider
-        models = () if self._snapshot is None or served is None else self._snapshot.models
-        known = (m for m in models if m.provider == provider and m.model == served)
-        return next(known, decision.descriptor)
 
     def _keep(self, decision: Decision, answer: Answer) -> tuple[PendingCall, ...]:
         """Keep what the model said, and decide on its calls; return those for the client."""
