@@ -11,8 +11,8 @@ from typing import Final, cast
 import trio
 
 from cli.files import Unusable
-from cli.git import risky_keys
 from cli.git_words import EXCLUDABLE, is_harmless, shows_content
+from cli.repositories import common_folder, names_bare_content, risky_keys
 from cli.shell import DEFAULT_SECONDS, Ran, run_program
 from cli.surroundings import Surroundings
 from cli.veil import PLAIN, Veil
@@ -24,6 +24,7 @@ _HARDENED: Final = (
     *("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "-c", "color.ui=false"),
     *("-c", "log.showSignature=false", "-c", "format.pretty=medium"),
+    *("-c", "diff.ignoreSubmodules=all"),
 )
 _FIXED: Final = dict.fromkeys(
     ("diff", "show", "log"), ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
@@ -75,7 +76,7 @@ async def run_git(
         extra=_QUIET,
         output=output,
     )
-    restricted = await trio.to_thread.run_sync(_may_be_restricted, call, ran.text)
+    restricted = await trio.to_thread.run_sync(_may_be_restricted, call, ran.text, here)
     return GitRan(ran=ran, restricted=restricted)
 
 
@@ -93,12 +94,13 @@ def _words(arguments: object) -> tuple[str, ...]:
 
 
 def _brings_nothing(here: Surroundings) -> bool:
-    git = here.root / ".git"
+    git = here.root.resolve() / ".git"
     try:
-        config = (git / "config").read_text("utf-8", errors="replace")
-    except OSError:
+        folder = common_folder(here.root, here.environ)
+        own = folder is not None and folder.resolve() == git
+        return own and not risky_keys(git / "config", here.environ)
+    except (OSError, RuntimeError):
         return False
-    return git.is_dir() and not any(risky_keys(config))
 
 
 def _hardened(call: GitCall, here: Surroundings) -> list[str]:
@@ -132,14 +134,22 @@ def _excluded(guard: Guard) -> list[str]:
     return patterns
 
 
-def _may_be_restricted(call: GitCall, output: str) -> bool:
+def _may_be_restricted(call: GitCall, output: str, here: Surroundings) -> bool:
     """Say if something restricted may be in *output*: it may, unless all speaks against it."""
     guard = call.guard
-    if guard is None or not guard.active or not shows_content(call.arguments):
+    if guard is None or not guard.active:
+        return False
+    command, *rest = call.arguments
+    if (
+        call.harmless
+        and command in EXCLUDABLE
+        and names_bare_content(rest, here.root, here.environ)
+    ):
+        return True  # what has no name in the output, or none that begins at the root
+    if not shows_content(call.arguments):
         return False
     if not call.harmless:
         return True
-    command, *rest = call.arguments
     if command == "blame" or any(":" in word for word in rest):
         return any(guard.mentions(part) for word in rest for part in (word, *word.split(":")))
     if command not in EXCLUDABLE:

@@ -32,9 +32,11 @@ _FLAGS: Final = {
 _ALLOWED: Final = {name: re.compile("|".join(text.split())) for name, text in _FLAGS.items()}
 _WITHOUT_WORDS: Final = frozenset({"branch", "tag", "remote", "stash"})
 _SUMMED_UP: Final = re.compile(
-    "--stat|--shortstat|--numstat|--summary|--name-only|--name-status|--no-patch|-s|--quiet|--check"
+    "--stat|--shortstat|--numstat|--summary|--name-only|--name-status|--no-patch|-s|--quiet"
 )
 _PATCH: Final = re.compile(r"-p|-u|--patch|-U\d+|--unified=\d+|--word-diff|--raw|-w|-b|--ignore.*")
+_VERBOSE: Final = re.compile(r"-[a-zA-Z]*[pvi]|--[pvi]")
+_VERBOSE_STATUS: Final = re.compile(r"-[a-tw-z]*v|--v")
 _NO_CONTENT: Final = frozenset(
     {
         *("add", "branch", "checkout", "clone", "commit", "describe", "fetch", "init", "ls-files"),
@@ -113,8 +115,10 @@ def shows_content(arguments: Sequence[str]) -> bool:
         return patched or ":" in " ".join(rest) or not any(map(_SUMMED_UP.fullmatch, rest))
     if command == "log":
         return patched or not all(_is_quiet(word) for word in rest)
+    if command == "status":
+        return any(_VERBOSE_STATUS.match(word) for word in rest)
     if command in ("add", "checkout", "reset", "restore", "commit"):
-        return any(word.startswith(("-p", "-v", "--p", "--v", "-i", "--i")) for word in rest)
+        return any(_VERBOSE.match(word) for word in rest)
     return command not in _NO_CONTENT
 
 

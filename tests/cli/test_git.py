@@ -1,10 +1,13 @@
 """Branch and diff, without running what the folder brought along."""
 
+import os
+import shutil
 import subprocess
 
 import pytest
 
-from cli.git import read_branch, read_diff, risky_keys
+from cli.git import read_branch, read_diff
+from cli.repositories import risky_keys
 
 
 @pytest.fixture
@@ -98,15 +101,63 @@ async def test_a_configuration_that_could_run_something_means_no_diff(repo, key,
         "[filter.old]\nclean = x\n",
         '[includeIf "gitdir:/"]\npath = x\n',
         "[extensions]\nworktreeConfig = true\n",
+        # What is no end of a line, no header or no blank to git.
+        "[other][core]fsmonitor = x\n",
+        "\ufeff[core]\nfsmonitor = x\n",
+        "[core]\n\ta = b\\\n[other]\n\tfsmonitor = x\n",
+        "[core]\n\ta = b\u2028[other]\n\tfsmonitor = x\n",
+        "[core]\n\t# a\r[other]\n\tfsmonitor = x\n",
     ],
 )
-def test_risky_keys_are_seen_in_any_spelling(text):
-    assert list(risky_keys(text))
+def test_risky_keys_are_seen_in_any_spelling(tmp_path, text):
+    (tmp_path / "config").write_text(text, "utf-8", newline="")
+    assert risky_keys(tmp_path / "config", os.environ)
 
 
-def test_harmless_keys_are_not_risky():
+def test_harmless_keys_are_not_risky(tmp_path):
     text = '[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n[branch "main"]\n\tmerge = y\n'
-    assert list(risky_keys(text)) == []
+    (tmp_path / "config").write_text(text)
+    assert risky_keys(tmp_path / "config", os.environ) == []
+
+
+def trapped(folder, at):
+    """Let the configuration in *folder* make git leave the file `sprung` in *at*."""
+    with (folder / "config").open("a") as config:
+        config.write(f'[core]\n\tfsmonitor = "touch {at}/sprung; false"\n')
+
+
+async def test_the_configuration_that_counts_is_the_one_git_finds(repo):
+    inner = repo / "inner"
+    (inner / ".git").mkdir(parents=True)  # no repository, so git looks further up
+    trapped(repo / ".git", repo)
+    notices = []
+    assert await read_diff(inner, notices) is None
+    assert "core.fsmonitor" in notices[0]
+    assert not (repo / "sprung").exists()
+
+
+async def test_a_folder_that_shares_anothers_configuration_is_seen_through(repo):
+    shutil.copytree(repo / ".git", repo / "other")
+    (repo / ".git/commondir").write_text("../other\n")
+    trapped(repo / "other", repo)
+    notices = []
+    assert await read_diff(repo, notices) is None
+    assert "core.fsmonitor" in notices[0]
+    assert not (repo / "sprung").exists()
+
+
+async def test_no_repository_inside_of_it_is_asked_for_its_state(repo):
+    git(repo, "clone", "-q", ".", "inner")
+    git(repo, "add", "inner")
+    trapped(repo / "inner/.git", repo)
+    assert "inner" in await read_diff(repo, [])
+    assert not (repo / "sprung").exists()
+
+
+def test_a_head_that_is_no_file_holds_nobody(repo):
+    (repo / ".git/HEAD").unlink()
+    os.mkfifo(repo / ".git/HEAD")
+    assert read_branch(repo) is None
 
 
 async def test_files_that_git_does_not_know_are_in_the_diff_as_new(repo):

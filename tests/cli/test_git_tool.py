@@ -64,6 +64,10 @@ def test_everything_else_is_not(line):
     ("line", "shows"),
     [
         ("status", False),
+        ("status -s --ignored -uall", False),
+        ("status -v", True),
+        ("diff --check", True),
+        ("commit -qv", True),
         ("log --oneline", False),
         ("log -p", True),
         ("log -U9", True),
@@ -107,7 +111,10 @@ def here(tmp_path):
 
 def git(here, *words):
     environ = {"PATH": os.environ["PATH"], "HOME": str(here.root.parent)}
-    subprocess.run(["git", *words], cwd=here.root, env=environ, check=True, capture_output=True)
+    ran = subprocess.run(
+        ["git", *words], cwd=here.root, env=environ, check=True, capture_output=True, text=True
+    )
+    return ran.stdout.strip()
 
 
 async def run(here, *words, restricted=(".env", "*.pem")):
@@ -156,6 +163,27 @@ async def test_what_could_be_restricted_is_marked_or_empty(here, words):
     assert outcome.restricted or "canary" not in outcome.content
 
 
+async def test_content_that_is_named_by_its_id_alone_counts_as_restricted(here):
+    file, folder = (git(here, "rev-parse", f"HEAD:{name}") for name in (".env", "sub"))
+    git(here, "tag", "kept", file)
+    for words in (
+        ["show", file],
+        ["show", "--stat", "kept"],
+        ["diff", f"{file}..HEAD:a.py"],
+        ["diff", folder, "HEAD"],
+        ["grep", "canary", folder],
+        ["show", f"{folder}:my.PEM"],
+    ):
+        _, outcome = await run(here, *words, restricted=(".env", "sub/**"))
+        assert outcome.restricted, words
+
+
+async def test_a_commit_named_by_its_id_is_shown(here):
+    _, outcome = await run(here, "show", git(here, "rev-parse", "HEAD"))
+    assert "+one" in outcome.content
+    assert outcome.restricted is None
+
+
 async def test_a_pattern_that_git_does_not_know_is_seen_by_its_names(here):
     _, outcome = await run(here, "diff", restricted=("{.env,x}",))
     assert "canary" in outcome.content
@@ -190,6 +218,12 @@ async def test_plain_work_is_shown_and_free(here):
 )
 def test_a_repository_that_brings_programs_along_is_asked_about(here, key, value):
     git(here, "config", key, value.format(here.root / "marker"))
+    assert not prepare(call("git", arguments=["status"]), here).confined
+
+
+def test_another_repository_in_the_place_of_this_one_is_asked_about(here):
+    (here.root / ".git/commondir").write_text("other")
+    (here.root / ".git/config").rename(here.root / "config")
     assert not prepare(call("git", arguments=["status"]), here).confined
 
 
