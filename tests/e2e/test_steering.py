@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from functools import partial
+from random import Random
 
 import pytest
 import trio
@@ -15,17 +16,30 @@ from smista.sdk.run import Approval, Steering, drive
 from tests.e2e.house import PATIENCE, House, request
 from tests.e2e.stubborn import Said, said_in
 
+RUNS = 5
+
 
 class Desk:
     """A host whose tools never end by themselves."""
 
     def __init__(self) -> None:
         self.text, self.heard, self.busy = "", trio.Event(), trio.Event()
+        self.count, self.over, self.bell = 0, False, trio.Event()
 
     async def show(self, event: Event) -> None:
+        self.count += 1
+        self.over = isinstance(event, TurnEnd)
+        self.bell.set()
+        self.bell = trio.Event()
         if isinstance(event, TextDeltaEvent):
             self.text += event.delta
             self.heard.set()
+
+    async def hear(self, more: int) -> None:
+        """Wait until so many *more* events were shown, or the run is over."""
+        enough = self.count + more
+        while self.count < enough and not self.over:
+            await self.bell.wait()
 
     def say(self, line: str) -> None:
         raise AssertionError(line)
@@ -123,3 +137,28 @@ async def test_a_stop_before_the_first_word_is_heard(course: Course) -> None:
             await course.steering.stop()
     assert course.turn is not None
     assert course.turn.status is Status.IDLE
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+async def test_whenever_input_comes_it_is_said_or_given_back(course: Course, seed: int) -> None:
+    """Around the end of a turn above all, which says 40 words."""
+    chance = Random(seed)
+    taken: list[str] = []
+
+    async def steer() -> None:
+        await course.desk.heard.wait()
+        for number in range(3):
+            await course.desk.hear(chance.randint(0, 42))
+            if await course.steering.inject(f"count {number}"):
+                taken.append(f"count {number}")
+        if chance.random() < 0.5:
+            await course.steering.stop()
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(course.run, request("count"))
+            await steer()
+    assert course.turn is not None
+    assert course.turn.status in (Status.COMPLETED, Status.IDLE)
+    said = [text for role, text in await course.said() if role == "user"]
+    assert said == ["count", *taken]
