@@ -1,10 +1,12 @@
 """What was written while restricted content was in view: it may hold it in other words.
 
-Kept for each project, over all sessions, as digests only. Once it is full, everything counts as
-written so.
+Kept for each project, over all sessions, as digests only. Once it is full or damaged, everything
+counts as written so.
 """
 
+import fcntl
 import os
+import re
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_bytes
@@ -18,6 +20,7 @@ MAX_MARKS: Final = 200_000
 """Lines and paths of one project."""
 _KEY: Final = 32
 _FULL: Final = "full"
+_ENTRY: Final = re.compile(r"path [0-9a-f]{20}|line \d{1,9} [0-9a-f]{20}|full")
 
 
 class Written:
@@ -45,13 +48,14 @@ class Written:
     def refresh(self) -> None:
         """Read what other runs have noted meanwhile."""
         content = read_private(self._file) if self._folder.is_dir() else None
-        if content is None or len(content) == self._size:
+        if not content or len(content) == self._size:
             return
-        key = self.key
-        self._size, self._paths, self._lines = len(content), set(), LineMarks(key)
-        entries = content.decode().split("\n")[:-1]
-        self.full = len(entries) > MAX_MARKS or _FULL in entries
-        for entry in entries[: MAX_MARKS + 1]:
+        self._size, self._paths, self._lines = len(content), set(), LineMarks(self.key)
+        # A last one without its end is damaged, and so is what was written behind it.
+        entries = content.decode(errors="replace").removesuffix("\n").split("\n")
+        damaged = not content.endswith(b"\n") or not all(map(_ENTRY.fullmatch, entries))
+        self.full = damaged or len(entries) > MAX_MARKS or _FULL in entries
+        for entry in filter(_ENTRY.fullmatch, entries[: MAX_MARKS + 1]):
             kind, _, rest = entry.partition(" ")
             if kind == "path":
                 self._paths.add(rest)
@@ -89,8 +93,14 @@ class Written:
     def _append(self, entries: list[str]) -> None:
         handle = open_private(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            write_all(handle, "".join(f"{entry}\n" for entry in entries).encode())
-            os.fsync(handle)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            before = os.fstat(handle).st_size
+            try:
+                write_all(handle, "".join(f"{entry}\n" for entry in entries).encode())
+                os.fsync(handle)
+            except OSError:
+                os.ftruncate(handle, before)  # on a full disk half an entry would be left
+                raise
         finally:
             os.close(handle)
 

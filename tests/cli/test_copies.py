@@ -218,6 +218,34 @@ def test_a_command_that_writes_more_than_can_be_watched_taints_all(copies, monke
     assert copies.look([("anything", ())]) == [BEYOND]
 
 
+@pytest.mark.parametrize("left", ["path 0a1b", "line 30 00", "line x", "\xff"])
+def test_a_register_that_was_cut_off_taints_all(copies, here, left):
+    copies.note_written(here.root / "a.txt", None, b"what was derived from it\n")
+    register = next(
+        path for path in (here.places.config / "written").iterdir() if len(path.name) > 9
+    )
+    with register.open("ab") as file:
+        file.write(left.encode("latin-1"))
+    for _ in range(2):  # and what is noted behind it
+        fresh = Copies(here, None)
+        assert fresh.look([("anything", ("b.txt",))]) == [BEYOND]
+        fresh.note_written(here.root / "c.txt", None, b"more of what was derived\n")
+
+
+async def test_a_full_disk_leaves_the_register_as_it_was(copies, here, monkeypatch):
+    def half(handle, content):
+        os.write(handle, content[:9])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("cli.written.write_all", half)
+        with pytest.raises(OSError, match="No space"):
+            copies.note_written(here.root / "b.txt", None, b"more of what was derived\n")
+    assert copies.look([("x", ("b.txt",))]) == [None]
+    copies.note_written(here.root / "a.txt", None, b"what was derived from it\n")
+    assert Copies(here, None).look([("x", ("a.txt",)), ("x", ("b.txt",))]) == [DERIVED, None]
+
+
 async def test_a_result_that_holds_a_copy_is_marked(copies, here):
     (here.root / "copy").write_text(SECRET)
     host = TerminalHost(
