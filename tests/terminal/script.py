@@ -95,10 +95,22 @@ output_cost_per_million_tokens = "2"
 name = "other"
 display_name = "Demo Two"
 max_context_tokens = 2000000
+
+[router.providers."openai-compat:far"]
+base_url = "{model}"
+local = false
+
+[[router.providers."openai-compat:far".models]]
+name = "far"
+max_context_tokens = 100000
+input_cost_per_million_tokens = "1"
+output_cost_per_million_tokens = "2"
 """
 
 POLICY = """
 [providers."openai-compat:demo"]
+
+[providers."openai-compat:far"]
 
 [[classification.rules]]
 intent = "edit"

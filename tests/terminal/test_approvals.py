@@ -100,12 +100,43 @@ def test_a_plan_is_shown_as_markdown_and_carried_out_after_y(at):
     at.enter("make a plan")
     at.settle_question("carry this plan out?")
     assert "1. look" not in at.text.split("plan .smista")[1]
+    at.send("y")
+    at.gone("carry this plan out?")
+    at.idle()
+    assert "stopped" not in at.text
+    at.enter("/chat")
+    at.until(lambda: at.typed == ">", "chat mode")
+
+
+def test_a_plan_that_is_refused_without_a_reason_ends_the_run(at):
+    at.enter("/plan")
+    at.until(lambda: at.typed == "plan >", "plan mode")
+    at.enter("make a plan")
+    at.settle_question("carry this plan out?")
     at.send("n")
     at.see("tell the model why")
     at.send("\r")
     at.see("stopped")
     at.enter("/chat")
     at.until(lambda: at.typed == ">", "chat mode")
+
+
+def test_who_would_see_what_is_said_before_it_leaves_this_machine(at):
+    at.enter("/model far")
+    at.see("model openai-compat:far/far")
+    at.enter("look at @hello.txt")
+    at.settle_question("to openai-compat:far?")
+    assert "openai-compat:far/far on another machine would see, 13 bytes known of it" in at.text
+    assert "  hello.txt (13 bytes)" in at.text
+    at.send("n")
+    at.see("tell the model why")
+    at.send("\r")
+    at.see("error: ")
+    at.until(lambda: at.typed == ">", "at rest")
+    at.enter("look at @hello.txt")
+    at.settle_question("to openai-compat:far?")
+    at.send("y")
+    at.see("You wrote: look at @hello.txt")
 
 
 def test_a_command_is_shown_as_it_will_run(at):
