@@ -9,12 +9,18 @@ import os
 import re
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 from typing import Final
 
 from cli.line_marks import LineMarks, mark, own_lines
 from cli.surroundings import Surroundings
-from smista.local.paths import open_private, private_directory, read_private, write_all
+from smista.local.paths import (
+    open_private,
+    private_directory,
+    read_private,
+    write_all,
+    write_private,
+)
 
 MAX_MARKS: Final = 200_000
 """Lines and paths of one project."""
@@ -106,17 +112,28 @@ class Written:
 
 
 def _key_in(path: Path) -> bytes:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        key = read_private(path) or b""
-        if len(key) != _KEY:
-            raise OSError(f"{path} is damaged; remove the folder {path.parent}") from None
-        return key
-    key = token_bytes(_KEY)
-    try:
-        write_all(handle, key)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if not path.exists():
+        _make_key(path)
+    key = read_private(path) or b""
+    if len(key) != _KEY:
+        raise OSError(f"{path} is damaged; remove the folder {path.parent}")
     return key
+
+
+def _make_key(path: Path) -> None:
+    """Put a key at *path*, whole or not at all, unless another process is faster."""
+    beside = path.with_name(f"key.{token_hex(8)}")
+    try:
+        write_private(beside, token_bytes(_KEY))
+        _place(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _place(beside: Path, path: Path) -> None:
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        os.replace(beside, path)  # not every file system has hard links

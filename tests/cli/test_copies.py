@@ -239,6 +239,7 @@ async def test_a_full_disk_leaves_the_register_as_it_was(copies, here, monkeypat
 
     with monkeypatch.context() as full:
         full.setattr("cli.written.write_all", half)
+        full.setattr("smista.local.paths.write_all", half)
         with pytest.raises(OSError, match="No space"):
             copies.note_written(here.root / "b.txt", None, b"more of what was derived\n")
     assert copies.look([("x", ("b.txt",))]) == [None]
