@@ -157,6 +157,24 @@ def test_sessions_of_the_project_are_listed_to_resume(home):
         at.see("in session")
 
 
+def test_a_title_of_others_cannot_steer_the_terminal(at):
+    at.send("\x1b[200~a\x1b]0;PWNED\x07 title\u202e\x1b[201~")
+    at.until(lambda: "␛]0;PWNED␇" in at.typed, "pasted, made visible")
+    at.send("\r")
+    at.see("You wrote: a␛]0;PWNED␇ title⟨U+202E⟩")
+    at.idle()
+    session_ended_by_clear(at)
+    at.enter("/resume")
+    at.see("Which session?")
+    at.until(lambda: "a␛]0;PWNED␇ title⟨U+202E⟩" in "\n".join(at.lines), "its title")
+    at.send("\r")
+    at.see("in session")
+    at.enter("/trace")
+    at.see("no routing rule matched")
+    assert b"PWNED\x07" not in at.raw
+    assert "\u202e".encode() not in at.raw
+
+
 def test_the_short_ways_to_leave(home):
     for word in ("/q", "/exit"):
         with seat(home) as at:
