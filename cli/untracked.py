@@ -44,7 +44,7 @@ def _content(root: Path, name: bytes) -> str | None:
             return None
         content = read_file(path)
         return None if content is None or b"\0" in content else content.decode()
-    except (OSError, Unusable, UnicodeDecodeError):
+    except (OSError, RuntimeError, Unusable, UnicodeDecodeError):
         return None  # a link, a device, no text: git would show nothing of it either
 
 

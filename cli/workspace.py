@@ -198,7 +198,10 @@ def _of_the_project(here: Surroundings) -> Iterator[tuple[Path, Path]]:
 
 def read_text(path: Path, here: Surroundings) -> tuple[str, Path]:
     """Return the text of *path* and the real path of the file it came from. Raises Unusable."""
-    real = path.resolve()
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise Unusable("it does not lead anywhere") from error
     if is_ours(real, here):
         raise Unusable("smista keeps its own files to itself")
     content = read_file(real)

@@ -169,6 +169,7 @@ async def test_files_that_git_does_not_know_are_in_the_diff_as_new(repo):
     (repo / ".gitignore").write_text("ignored\n")
     (repo / "ignored").write_text("canary\n")
     (repo / "link").symlink_to("/etc/hostname")
+    (repo / "loop").symlink_to("loop")
     (repo / ".smista").mkdir()
     (repo / ".smista/secrets").write_text("canary\n")
     (repo / "inner").mkdir()
@@ -181,7 +182,7 @@ async def test_files_that_git_does_not_know_are_in_the_diff_as_new(repo):
     ) in diff
     assert "diff --git a/empty b/empty\nnew file mode 100644\ndiff --git" in diff
     assert r'+++ "b/odd \303\274\"name"' in diff
-    for absent in ("canary", "binary", "latin", "link", "inner", "secrets"):
+    for absent in ("canary", "binary", "latin", "link", "loop", "inner", "secrets"):
         assert absent not in diff.replace("+ignored", "")
     assert notices == []
 

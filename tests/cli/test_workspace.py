@@ -125,6 +125,13 @@ async def test_instructions_that_lead_elsewhere_stay(here, tmp_path):
     assert any("AGENTS.md" in notice for notice in collected.notices)
 
 
+async def test_instructions_that_lead_in_a_circle_are_left_out(here):
+    (here.root / "AGENTS.md").symlink_to("AGENTS.md")
+    collected = await collect("hi", here)
+    assert collected.attachments.instructions == ()
+    assert any("AGENTS.md" in notice for notice in collected.notices)
+
+
 async def test_a_fifo_in_place_of_instructions_holds_nobody(here):
     os.mkfifo(here.root / "AGENTS.md")
     collected = await collect("hi", here)
