@@ -50,7 +50,7 @@ async def take_snapshot(
         request=draft.input.request,
         text=newest_text(state),
         run_id=state.run.run_id,
-        command=command if draft.first_call else None,
+        command=command,
         history=for_prompt(state.messages),
         credentials=frozenset(credentials),
         memory=recall(draft),

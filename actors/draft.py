@@ -130,11 +130,6 @@ class Draft:
         self.model_calls = self.base_calls = 0
         self._first_turn, self._attempt, self._ordinal = 1, 0, 0
 
-    @property
-    def first_call(self) -> bool:
-        """Whether the next model call is the first of this turn."""
-        return self.model_calls == self.base_calls
-
     def begin_model_call(self) -> None:
         """Count one more model call; its rows get ids of their own."""
         self.model_calls += 1

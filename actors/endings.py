@@ -44,10 +44,13 @@ def awaiting_tools(
     return _pause(AwaitingTool(pending), Status.AWAITING_TOOL, data, state)
 
 
-def awaiting_approval(state: SessionState, approval_id: str, gate: Gate) -> Ending:
+def awaiting_approval(
+    state: SessionState, approval_id: str, gate: Gate, command: TaskIntent | None
+) -> Ending:
+    """*command* is the intent that the user named for the model call that waits."""
     detail = {k: v for k, v in gate.detail.items() if k != "content"}
     resume = "NextTurn" if gate.kind == PLAN else "Invoke"
-    phase = AwaitingApproval(approval_id, gate.kind, resume, detail)
+    phase = AwaitingApproval(approval_id, gate.kind, resume, detail, command)
     approval = {"approval_id": approval_id, "kind": gate.kind, "detail": gate.detail}
     return _pause(phase, Status.AWAITING_APPROVAL, {"approval": approval}, state)
 

@@ -95,4 +95,4 @@ def _take_decisions(draft: Draft, decisions: tuple[ApprovalDecision, ...]) -> Op
     phase = draft.state.run.phase
     if not isinstance(phase, AwaitingApproval):
         raise TypeError("table and turn disagree: no approval was asked for")
-    return Opening(over=not take_decision(draft, phase, decisions[0]))
+    return Opening(phase.command, over=not take_decision(draft, phase, decisions[0]))

@@ -335,6 +335,7 @@ class Turn:
         )
         draft.add_assistant(answer.text, calls, decision)
         self._answer = None
+        self._opening = replace(self._opening, command=None)  # it was for this answer
         mediated = [self._mediate(decision, call, cut=answer.cut) for call in calls]
         return tuple(pending for pending in mediated if pending is not None)
 
@@ -352,13 +353,14 @@ class Turn:
 
     async def _await_approval(self, gate: Gate) -> Outcome:
         approval_id = self._draft.new_id("session_approval")
-        return await self._commit(*awaiting_approval(self._draft.state, approval_id, gate))
+        state, command = self._draft.state, self._opening.command
+        return await self._commit(*awaiting_approval(state, approval_id, gate, command))
 
     async def _await_opening(self, rows: Mapping[str, Sealing]) -> Outcome:
         """Have the client open *rows*: without them nothing can be decided, or no prompt built."""
         self._draft.cancel_own("the run had to be opened first; ask again")
-        command = self._opening.command if self._draft.first_call else None
-        return await self._commit(*awaiting_opening(self._draft.state, rows, command))
+        state, command = self._draft.state, self._opening.command
+        return await self._commit(*awaiting_opening(state, rows, command))
 
     async def _complete(self, decision: Decision, answer: Answer) -> Outcome:
         return await self._commit(*completed(self._draft.state, decision, answer))

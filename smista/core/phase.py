@@ -41,12 +41,14 @@ class AwaitingApproval:
     """The user decides *approval_id*; *kind*: `remote_disclosure`, `cost_limit` or `plan`.
 
     *detail* is what the user is shown, but for a plan's content, which is stored with the plan.
+    *command* is the intent that the user named for the model call which waits.
     """
 
     approval_id: str
     kind: str
     resume: str
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    command: TaskIntent | None = None
     name: ClassVar[str] = "AwaitingApproval"
 
 
@@ -86,14 +88,12 @@ def phase_to_json(phase: Phase) -> dict[str, Any]:
                 for c in calls
             ]
             return {phase.name: {"resume": phase.resume, "calls": entries}}
-        case AwaitingApproval(approval_id, kind, resume, detail):
-            body = {"resume": resume, "approval_id": approval_id, "kind": kind}
-            return {phase.name: {**body, "detail": dict(detail)}}
+        case AwaitingApproval(approval_id, kind, resume, detail, command):
+            asked = {"resume": resume, "approval_id": approval_id, "kind": kind}
+            return {phase.name: {**asked, "detail": dict(detail), **_named(command)}}
         case AwaitingDecrypt(references, command):
-            waiting: dict[str, Any] = {"resume": phase.resume, "references": list(references)}
-            if command is not None:
-                waiting["command"] = command.value
-            return {phase.name: waiting}
+            waiting = {"resume": phase.resume, "references": list(references)}
+            return {phase.name: {**waiting, **_named(command)}}
         case AwaitingEncrypt(references):
             return {phase.name: {"resume": phase.resume, "references": list(references)}}
 
@@ -111,12 +111,20 @@ def phase_from_json(stored: dict[str, Any]) -> Phase:
             )
         case "AwaitingApproval":
             detail = body.get("detail", {})
-            return AwaitingApproval(body["approval_id"], body["kind"], body["resume"], detail)
+            asked = (body["approval_id"], body["kind"], body["resume"], detail)
+            return AwaitingApproval(*asked, _command(body))
         case "AwaitingDecrypt":
-            command = body.get("command")
-            named = None if command is None else TaskIntent(command)
-            return AwaitingDecrypt(tuple(body["references"]), named)
+            return AwaitingDecrypt(tuple(body["references"]), _command(body))
         case "AwaitingEncrypt":
             return AwaitingEncrypt(tuple(body["references"]))
         case _:
             raise ValueError(f"unknown phase {name!r}: written by a newer smista")
+
+
+def _named(command: TaskIntent | None) -> dict[str, str]:
+    return {} if command is None else {"command": command.value}
+
+
+def _command(body: Mapping[str, Any]) -> TaskIntent | None:
+    named = body.get("command")
+    return None if named is None else TaskIntent(named)

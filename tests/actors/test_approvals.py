@@ -85,6 +85,15 @@ async def test_files_are_disclosed_to_a_remote_model_only_once_the_user_agrees()
         assert (await decide(house, end, "approved")).status is Status.COMPLETED
 
 
+async def test_the_intent_that_the_user_named_holds_for_the_call_they_agreed_to():
+    task = {"text": "look at this", "command": "review", "explicit_model": None}
+    async with open_house(remote(said("x"))) as house:
+        end = await outcome(await house.execute(attachments=FILE, input=task))
+        end = await decide(house, end, "approved")
+        assert end.data["classification"]["intent"] == "review"
+        assert end.data["classification"]["source"] == "explicit"
+
+
 async def test_a_path_outside_the_workspace_is_asked_for_each_time_anew():
     outside = {**FILE, "files": [{**FILE["files"][0], "path": "/etc/hosts"}]}
     async with open_house(remote(said("x"), said("y"))) as house:

@@ -37,6 +37,18 @@ async def test_fc_50_a_fallback_is_asked_by_its_own_name_and_with_parameters_tha
     assert routed[-1].payload["parameters"] == {"max_output_tokens": 500}
 
 
+async def test_a_fallback_serves_the_intent_that_the_user_named():
+    first = ScriptedProvider(*[DOWN] * 3, provider_id=ALPHA)
+    second = ScriptedProvider(said("from beta"), provider_id=BETA)
+    models = [descriptor(ALPHA, "model-x", local=True), descriptor(BETA, "model-y", local=True)]
+    task = {"text": "look at this", "command": "review", "explicit_model": None}
+    async with open_quick(first, second, models=models) as house:
+        chain = policy(routing={"default": CHAIN})
+        end = await outcome(await house.execute(input=task, policy=chain))
+    assert end.data["routing"]["model"] == "model-y"
+    assert end.data["classification"]["intent"] == "review"
+
+
 async def test_fc_51_locality_fails_rather_than_falls_back_to_a_cloud_and_the_trace_says_why():
     close, far = near(*[DOWN] * 3), remote()
     chain = {"model": "openai-compat:near/m", "fallbacks": ["openai-compat:a/m"]}
