@@ -197,7 +197,8 @@ class SessionActor:
             if self._over:
                 self._lock = Lock.FREE  # whoever waits is answered when the inbox closes
                 return
-        told, pause = _told(said), pause_of(self.state.run.phase)
+        told = _told(said)
+        pause = self._pause(told)
         step = advance(self._lock, pause, told)
         error = refusal(self._lock, pause, told) if step is None else self._wrong(said)
         if error is not None and isinstance(said, Envelope):
@@ -211,6 +212,16 @@ class SessionActor:
             self._perform(act, said, turns)
         if isinstance(said, Envelope):
             said.take()
+
+    def _pause(self, told: Told) -> Pause:
+        """Return the checkpoint that *told* meets.
+
+        A break of a run that is over meets what it left unsealed, as a failed one does: its rows
+        ride the next response, and by a break a client gets one.
+        """
+        pause = pause_of(self.state.run.phase)
+        left = self._lock is Lock.FREE and bool(self.state.texts)
+        return Pause.ENCRYPT if left and told is Told.BREAK and pause is Pause.IDLE else pause
 
     def _forget_fact(self, said: Forget) -> None:
         # A row that waits for its envelope is listed, so it goes when that comes (`arrive`).

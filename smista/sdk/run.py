@@ -182,10 +182,17 @@ async def _drive(
     over = False
     try:
         turn = await _steered(run, start, steering or Steering())
+        if turn.status is Status.ERROR:
+            await run.seal_the_rest()
         over = True
         return turn
     except (Unreachable, Unproven):
         over = True
+        raise
+    except ApiError as fault:
+        if is_outcome(fault):
+            await run.seal_the_rest()
+            over = True
         raise
     finally:
         if not over and not run.refused:
@@ -442,6 +449,15 @@ class _Run:
             if speech.fault is not None and not is_taken_over(speech.fault):
                 raise speech.fault
         self._unsealed = None
+
+    async def seal_the_rest(self) -> None:
+        """Try to have what a failed run left sealed; else it rides the session's next response."""
+        if self._line.sealer is None:
+            return
+        with trio.move_on_after(BREAK_SECONDS), suppress(SdkError):
+            message = await closing(await self._line.ask(Break()), self._line.sealer)
+            if message is not None:
+                await self._line.ask(message)
 
     async def break_off(self) -> None:
         """Try to tell the router, whatever else is going on, that the run is over."""

@@ -239,6 +239,17 @@ async def test_what_an_error_left_rides_the_next_response(fault):
         assert len(await client.said()) == 4
 
 
+async def test_a_client_may_ask_for_what_an_error_left():
+    model = ScriptedProvider([TextDelta(text="PLANTED half"), ProviderRejected("PLANTED")])
+    async with open_sealed(model) as client:
+        await client.execute("PLANTED")
+        ending = await client.tell(Break())
+        assert ending.status is Status.AWAITING_ENCRYPT
+        await client.finish(ending)
+        assert await client.said() == [("user", "PLANTED"), ("assistant", "PLANTED half")]
+        assert (await client.tell(Break())).status is Status.IDLE
+
+
 async def test_a_fallback_leaves_nothing_readable():
     near = ScriptedProvider(said("near"), provider_id="openai-compat:b", local=True)
     model = ScriptedProvider(*([[ProviderUnavailable("PLANTED")]] * 3))

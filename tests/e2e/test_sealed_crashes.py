@@ -8,6 +8,7 @@ import trio
 from smista.core.events import Event, Status, ToolRequest, TurnEnd
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.sdk.client import Client, open_client
+from smista.sdk.errors import ApiError
 from smista.sdk.opening import open_messages
 from smista.sdk.run import Approval, drive
 from smista.sdk.sealing import Sealer, new_key
@@ -70,3 +71,19 @@ async def test_what_was_shown_is_stored_though_the_router_died_before(
         ("tool", "written"),
         ("assistant", "Mended."),
     ]
+
+
+async def test_what_a_failed_run_left_is_sealed_before_its_driver_leaves(
+    client: Client, own: Router
+) -> None:
+    key = new_key()
+    session = await client.create_session("2026-11-30 p", key_id=key.key_id)
+    sealer, task = Sealer(key, session.id), request("whoever can")
+    nobody = task.input.model_copy(update={"explicit_model": "openai-compat:demo/nobody"})
+    task = task.model_copy(update={"input": nobody})
+    with trio.fail_after(2 * PATIENCE), pytest.raises(ApiError):
+        await drive(client, session.id, task, Saboteur(own), seal=sealer)
+    await trio.to_thread.run_sync(own.kill)
+    await trio.to_thread.run_sync(own.start)
+    (kept,) = await open_messages(sealer, (await client.session(session.id)).messages)
+    assert kept.content["plaintext"] == "whoever can"
