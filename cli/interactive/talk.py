@@ -64,7 +64,7 @@ class Talk:
             case Slash() as slash if slash.command.anytime:
                 nursery.start_soon(self._do_beside, slash)
             case Slash() as slash if self._runs.going:
-                self._say_fault(f"/{slash.command.name} has to wait for the end; Esc stops the run")
+                self._say_fault(f"/{slash.command.name} has to wait for the end of the run")
                 self._screen.put_back(said.text)
             case None if self._runs.begun:
                 nursery.start_soon(self._inject, said, nursery)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pexpect
 import pyte
@@ -41,6 +42,7 @@ class Seat:
     screen: pyte.HistoryScreen
     pieces: list[Piece] = field(default_factory=list)
     over: bool = False
+    _above: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stream = pyte.ByteStream(self.screen)
@@ -77,11 +79,12 @@ class Seat:
     @property
     def text(self) -> str:
         """Return the scrollback and the screen."""
-        above = [
-            "".join(line[column].data for column in range(self.screen.columns)).rstrip()
-            for line in self.screen.history.top
-        ]
-        return "\n".join([*above, *self.lines])
+        # What has scrolled away does not change any more, so each line is read once.
+        fresh = islice(self.screen.history.top, len(self._above), None)
+        for line in fresh:
+            cells = (line[column].data for column in range(self.screen.columns))
+            self._above.append("".join(cells).rstrip())
+        return "\n".join([*self._above, *self.lines])
 
     @property
     def typed(self) -> str:
@@ -152,6 +155,7 @@ class Seat:
         with self.news:
             self.pieces.clear()
             self.screen.history.top.clear()
+            self._above.clear()
         return True
 
     def _rests(self) -> bool:
