@@ -148,7 +148,7 @@ class _Relay:
         reader = await self._tell(call, sessions)
         try:
             if self._asked.wants_stream:
-                await self._stream(reader)
+                await self._stream(reader, early=isinstance(call.message, Inject))
             else:
                 await respond(self._send, await self._buffered(reader))
         finally:
@@ -169,7 +169,8 @@ class _Relay:
             return error_reply(end.error, self._keys)
         return json_reply(end.envelope()).masked_for(self._keys)
 
-    async def _stream(self, reader: TurnReader) -> None:
+    async def _stream(self, reader: TurnReader, *, early: bool) -> None:
+        """Relay the turn's events. *early*: its client wants to know first that it was taken."""
         with trio.move_on_after(self._keep_alive):
             await reader.wait_opened()
         events: Sequence[Event] = reader.ready()
@@ -178,6 +179,8 @@ class _Relay:
                 raise error
             case _:
                 await self._open()
+        if early and not events:
+            await self._write([])
         # The head goes out with the first event, or with the comment that stands for a silence.
         while await self._write(events or await self._next(reader)):
             events = reader.ready()

@@ -214,6 +214,17 @@ async def test_a_stream_begins_with_its_first_event_however_early_it_is_open():
     assert b": keep-alive" not in raw
 
 
+async def test_new_input_is_known_to_be_taken_before_the_model_says_a_word():
+    words = {"type": "inject", "data": {"messages": [{"text": "instead"}]}}
+    async with running() as front:
+        front.sessions.reader = reader = OpenedReader()
+        with trio.fail_after(5):
+            async with front.client.stream("POST", CONTINUE, json=words, headers=STREAM) as answer:
+                assert answer.status_code == 200
+                reader.say(DONE)
+                assert "turn_end" in (await answer.aread()).decode()
+
+
 async def test_the_continuations_reach_the_session_as_what_they_are():
     result = {"call_id": "c1", "content": "ok", "decision": "approved"}
     async with running() as front:
