@@ -69,9 +69,9 @@ def test_an_answer_of_any_length_is_shown_in_the_same_memory():
 
     tracemalloc.start()
     say(100)
-    peak = say(600)
+    peak = say(300)
     tracemalloc.stop()
-    assert sink.put_characters > 300_000
+    assert sink.put_characters > 150_000
     assert sink.longest_live <= 4 * 1024
     assert peak < 4_000_000
 
