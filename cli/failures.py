@@ -46,8 +46,8 @@ def exit_code(error: BaseException) -> int | None:
             return BAD_USAGE
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED
-        case BrokenPipeError():
-            return FAILED  # whoever read our output has left
+        case BrokenPipeError() | SystemExit():
+            return FAILED  # whoever read our output has left; click leaves so where it hears of it
         case _:
             return _of_the_rooms(error)
 
@@ -79,7 +79,7 @@ def _of_the_rooms(error: BaseException) -> int | None:
 def explanation(error: BaseException) -> str:
     """Return what to print on stderr; nothing for an interrupt or a reader that left."""
     match error:
-        case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
+        case KeyboardInterrupt() | click.Abort() | BrokenPipeError() | SystemExit():
             return ""
         case click.UsageError():
             # The command of a bare prompt has a name that nobody types.

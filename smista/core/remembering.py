@@ -4,6 +4,7 @@ It refuses what looks like a key, what is too long, and what goes beyond an owne
 says so in words that the model can act on. Nothing is dropped to make room.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,6 +27,12 @@ from smista.core.secret import Plain
 MOST_VALUE: Final = 1_000
 MOST_KEY: Final = 100
 _TOLD: Final = 5
+_NAMED: Final = re.compile(
+    r"(?<![^\W_])(pass(?:word|wd|phrase|code)|secret|token|api[ _-]?key)[\"']?\s{0,4}(?::|=|\bis\b)"
+    r"\s{0,4}[\"'`]?(?=[^\sA-Za-z]{0,60}[A-Za-z])(?=[^\s\d]{0,60}\d|\w{1,60}[^\w\s.,;:'\"`-])\S{6}",
+    re.IGNORECASE,
+)
+"""A secret that somebody says by name, and something behind it that is no plain word."""
 _LASTS: Final = {MemoryScope.USER: "for all of the user's sessions", MemoryScope.SESSION: "here"}
 
 
@@ -97,13 +104,22 @@ def _problem(operation: str, key: str, value: str) -> str | None:
         return f"a key has at most {MOST_KEY} printable characters"
     if len(value) > MOST_VALUE:
         return f"a fact has at most {MOST_VALUE} characters, this has {len(value)}; say it shorter"
-    found = find_keys(value) or find_keys(key)
-    if found:
+    kind = _secret(key, value)
+    if kind is not None:
         return (
-            f"this looks like it holds a secret ({found[0].kind}), and secrets are not remembered;"
+            f"this looks like it holds a secret ({kind}), and secrets are not remembered;"
             " say where it is kept instead"
         )
     return None
+
+
+def _secret(key: str, value: str) -> str | None:
+    """Return what kind of secret the fact looks like. A word too many does no harm here."""
+    found = find_keys(value) or find_keys(key)
+    if found:
+        return found[0].kind
+    named = _NAMED.search(value) or _NAMED.search(f"{key}: {value}")
+    return None if named is None else named[1].lower()
 
 
 def _write(

@@ -27,6 +27,7 @@ FINDING = Finding(file="config.toml", place="router.url", message="bad", remedy=
         (AlreadyRunning(Daemon(pid=1)), 1),
         (OSError(errno.EADDRINUSE, "x"), 1),
         (BrokenPipeError(), 1),
+        (SystemExit(1), 1),
         (BadUsage("x"), 2),
         (click.UsageError("x"), 2),
         (InvalidConfig((FINDING,)), 2),
@@ -58,8 +59,9 @@ def test_a_taken_port_is_explained():
     assert "port" in explanation(OSError(errno.EADDRINUSE, "Address already in use"))
 
 
-def test_an_interrupt_needs_no_words():
-    assert explanation(KeyboardInterrupt()) == ""
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), BrokenPipeError(), SystemExit(1)])
+def test_an_interrupt_and_a_reader_that_left_need_no_words(error):
+    assert explanation(error) == ""
 
 
 def test_errors_inside_groups_are_found():

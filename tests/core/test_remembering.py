@@ -129,6 +129,9 @@ def test_a_short_topic_is_not_taken_for_an_id():
         ([], {"value": "v", "key": "a\0b"}, "printable"),
         ([], {"value": "use ghp_" + "a1B2" * 9}, "secrets are not remembered"),
         ([], {"value": "v", "key": "ghp_" + "a1B2" * 9}, "secrets are not remembered"),
+        ([], {"value": "password: Tr0ub4dor&3xyz"}, "secrets are not remembered"),
+        ([], {"value": "the API key is 'abc&def12'"}, "secrets are not remembered"),
+        ([], {"value": "hunter22", "key": "database password"}, "secrets are not remembered"),
         ([], {"value": "\n \t"}, "needs a value"),
     ],
 )
@@ -137,6 +140,20 @@ def test_what_goes_beyond_the_bounds_is_refused_with_the_reason(facts, arguments
     assert answer.is_error
     assert answer.written is None
     assert why in answer.told
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "the password is in 1Password",
+        "token: see the vault",
+        "max token: 128000",
+        "the secret is to wait",
+        "passwords have at least 12 characters",
+    ],
+)
+def test_talk_of_secrets_is_remembered(value):
+    assert do("record", [], value=value).written is not None
 
 
 def test_a_full_memory_can_still_be_changed_and_forgotten():
