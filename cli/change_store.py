@@ -6,13 +6,14 @@ the file itself says it. Diffs that a router stores are masked and never used to
 
 import json
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cli.files import Seen
+from cli.files import Seen, Unusable, see
 from cli.session_folder import SessionFolder
 from smista.local.paths import read_private, write_private
 
@@ -92,6 +93,12 @@ class ChangeStore:
     def drop(self, record: Record) -> None:
         """Forget a change that was not made."""
         self._path(record.number).unlink(missing_ok=True)
+
+    def drop_if_unmade(self, record: Record) -> None:
+        """Forget a change that failed, unless the file is not as it was all the same."""
+        with suppress(Unusable):
+            if digest(see(record.real).content) == digest(record.before):
+                self.drop(record)
 
     def records(self) -> tuple[Record, ...]:
         """Return all that can be read, oldest first."""

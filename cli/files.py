@@ -224,22 +224,30 @@ def _nearest(real: Path) -> Generator[_Folder]:
 
 @contextmanager
 def _made(folder: _Folder, mode: int) -> Generator[int]:
-    """Make what is missing below *folder*, and lend the innermost."""
-    handle = os.dup(folder.handle)
+    """Make what is missing below *folder*, and lend the innermost. If the body fails, it goes."""
+    handles = [os.dup(folder.handle)]
     try:
         for name in folder.missing:
             try:
-                os.mkdir(name, mode, dir_fd=handle)
+                os.mkdir(name, mode, dir_fd=handles[-1])
             except FileExistsError as error:
                 raise Differs from error
-            inner = os.open(name, _FOLDER, dir_fd=handle)
-            os.close(handle)
-            handle = inner
+            handles.append(os.open(name, _FOLDER, dir_fd=handles[-1]))
             # Our own umask is stricter than the user's.
-            os.chmod(".", mode, dir_fd=handle)
-        yield handle
+            os.chmod(".", mode, dir_fd=handles[-1])
+        yield handles[-1]
+    except BaseException:
+        _unmake(folder.missing, handles)
+        raise
     finally:
-        os.close(handle)
+        for handle in handles:
+            os.close(handle)
+
+
+def _unmake(names: tuple[str, ...], handles: list[int]) -> None:
+    for name, above in reversed(list(zip(names, handles[:-1], strict=False))):
+        with suppress(OSError):  # somebody uses it by now
+            os.rmdir(name, dir_fd=above)
 
 
 def _sync(folder: int) -> None:

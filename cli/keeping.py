@@ -71,7 +71,9 @@ class Keeping:
 
     async def finish(self, request: ToolRequest, entry: ToolResultEntry, *, bodies: bool) -> None:
         """Keep what came of *request*; without *bodies* only that it is done."""
-        self._record = None
+        record, self._record = self._record, None
+        if record is not None and entry.is_error:
+            await trio.to_thread.run_sync(self._changes.drop_if_unmade, record)
         if request.name not in READING:
             keep = partial(self._journal.finish, request, entry, bodies=bodies)
             await trio.to_thread.run_sync(keep)

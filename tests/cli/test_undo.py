@@ -239,6 +239,36 @@ async def test_without_room_for_the_before_image_nothing_is_written(here, machin
     assert (here.root / "a").read_text() == "before"
 
 
+async def test_a_write_that_failed_is_no_change_and_leaves_no_folder(here, machine, monkeypatch):
+    (here.root / "a.txt").write_text("one")
+
+    def full(handle, content):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("cli.files.write_all", full)
+        for path in ("a.txt", "new/folder/b.txt"):
+            request = fresh("write_file", path=path, content="two")
+            (result,) = await machine.run_tools((request,))
+            assert "No space left" in result.content
+    assert os.listdir(here.root) == ["a.txt"]
+    assert undo_of(here, SESSION) is None
+
+
+async def test_what_was_written_before_it_failed_can_be_taken_back(here, machine, monkeypatch):
+    (here.root / "a.txt").write_text("one")
+
+    def broken(folder):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("cli.files._sync", broken)
+        (result,) = await machine.run_tools((fresh("write_file", path="a.txt", content="two"),))
+    assert result.is_error
+    back(here)
+    assert (here.root / "a.txt").read_text() == "one"
+
+
 async def test_old_changes_make_room_for_new_ones(here, machine, monkeypatch):
     monkeypatch.setattr("cli.change_store.MAX_CHANGES", 3)
     for number in range(6):
