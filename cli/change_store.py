@@ -7,7 +7,7 @@ the file itself says it. Diffs that a router stores are masked and never used to
 import json
 from base64 import b64decode, b64encode
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from cli.files import Seen, Unusable, see
 from cli.session_folder import SessionFolder
-from smista.local.paths import read_private, write_private
+from smista.local.paths import create_private, read_private
 
 MAX_CHANGES: Final = 1000
 """Changes of one session that can be undone; of more, the newest."""
@@ -83,12 +83,16 @@ class ChangeStore:
             at=datetime.now(UTC),
             of=of,
         )
-        text = self._folder.sealer.seal(json.dumps(_members(record)))
-        if text is None:
-            return None
-        write_private(self._path(record.number), text.encode())
-        self._trim()
-        return record
+        while (text := self._text(record)) is not None:
+            if create_private(self._path(record.number), text.encode()):
+                self._trim()
+                return record
+            # Another process keeps changes of this session as well.
+            record = replace(record, number=self._next())
+        return None
+
+    def _text(self, record: Record) -> str | None:
+        return self._folder.sealer.seal(json.dumps(_members(record)))
 
     def drop(self, record: Record) -> None:
         """Forget a change that was not made."""

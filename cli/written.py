@@ -9,17 +9,17 @@ import os
 import re
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 from typing import Final
 
 from cli.line_marks import LineMarks, mark, own_lines
 from cli.surroundings import Surroundings
 from smista.local.paths import (
+    create_private,
     open_private,
     private_directory,
     read_private,
     write_all,
-    write_private,
 )
 
 MAX_MARKS: Final = 200_000
@@ -113,27 +113,8 @@ class Written:
 
 def _key_in(path: Path) -> bytes:
     if not path.exists():
-        _make_key(path)
+        create_private(path, token_bytes(_KEY))  # unless another process is faster
     key = read_private(path) or b""
     if len(key) != _KEY:
         raise OSError(f"{path} is damaged; remove the folder {path.parent}")
     return key
-
-
-def _make_key(path: Path) -> None:
-    """Put a key at *path*, whole or not at all, unless another process is faster."""
-    beside = path.with_name(f"key.{token_hex(8)}")
-    try:
-        write_private(beside, token_bytes(_KEY))
-        _place(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _place(beside: Path, path: Path) -> None:
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        pass
-    except OSError:
-        os.replace(beside, path)  # not every file system has hard links

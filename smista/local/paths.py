@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 
 class NotOurs(Exception):
@@ -139,6 +140,29 @@ def write_private(path: Path, content: bytes) -> None:
     with replacing(path) as handle:
         os.fchmod(handle, 0o600)
         write_all(handle, content)
+
+
+def create_private(path: Path, content: bytes) -> bool:
+    """Put *content* at *path*, whole and durable or not at all; False if something is there."""
+    beside = path.with_name(f".{path.name}.{token_hex(8)}")
+    write_private(beside, content)
+    try:
+        return _named_anew(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+        sync_directory(path.parent)
+
+
+def _named_anew(beside: Path, path: Path) -> bool:
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        if os.path.lexists(path):
+            return False
+        os.replace(beside, path)  # not every file system has hard links
+    return True
 
 
 def write_all(handle: int, content: bytes) -> None:

@@ -232,7 +232,7 @@ async def test_without_room_for_the_before_image_nothing_is_written(here, machin
     def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cli.change_store.write_private", full)
+    monkeypatch.setattr("cli.change_store.create_private", full)
     (result,) = await machine.run_tools((fresh("write_file", path="a", content="after"),))
     assert result.is_error
     assert "No space left" in result.content
@@ -267,6 +267,16 @@ async def test_what_was_written_before_it_failed_can_be_taken_back(here, machine
     assert result.is_error
     back(here)
     assert (here.root / "a.txt").read_text() == "one"
+
+
+def test_two_processes_keep_changes_of_one_session_beside_each_other(here, monkeypatch):
+    folder = session_folder(here, SESSION, Clear())
+    seen = see(here.root / "a.txt")
+    one, other = ChangeStore(folder), ChangeStore(folder)
+    monkeypatch.setattr(other, "_next", iter([1, 2]).__next__)  # it looked before one was kept
+    one.keep(seen, b"1", what="write_file", name="a.txt")
+    other.keep(seen, b"2", what="write_file", name="a.txt")
+    assert [record.number for record in one.records()] == [1, 2]
 
 
 async def test_old_changes_make_room_for_new_ones(here, machine, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from smista.local.paths import (
     NotOurs,
+    create_private,
     find_places,
     find_root,
     open_private,
@@ -129,3 +130,19 @@ def test_writing_replaces_in_one_step_and_leaves_nothing_beside_it(tmp_path, mon
         write_private(file, b"lost")
     assert file.read_bytes() == b"new" * 100_000
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_is_to_be_new_is_put_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "key"
+    assert create_private(path, b"one")
+    assert not create_private(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def unable(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", unable)  # a file system without hard links
+    assert not create_private(path, b"two")
+    assert create_private(tmp_path / "other", b"two")
+    assert sorted(os.listdir(tmp_path)) == ["key", "other"]
