@@ -111,8 +111,11 @@ class ChangeStore:
 
     def _read(self, path: Path) -> Record | None:
         content = read_private(path)
-        text = None if content is None else self._folder.sealer.unseal(content.decode())
-        return None if text is None else _record(json.loads(text))
+        try:
+            text = None if content is None else self._folder.sealer.unseal(content.decode())
+            return None if text is None else _record(json.loads(text))
+        except (ValueError, KeyError, TypeError):
+            return None  # a disk that failed has damaged it; the others are still good
 
     def _next(self) -> int:
         paths = self._paths()

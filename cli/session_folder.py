@@ -4,6 +4,7 @@ A session folder holds the calls of a run that goes on, the before-images of cha
 restricted content was in view. It is found by the session's id and goes when it is old.
 """
 
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -122,8 +123,11 @@ def _is_session(name: str) -> bool:
 
 
 def _written(folder: Path) -> float:
-    inner = [folder, *(path for path in folder.iterdir() if path.is_dir())]
-    return max(path.stat().st_mtime for path in inner)
+    try:
+        inner = [folder, *(path for path in folder.iterdir() if path.is_dir())]
+        return max(path.stat().st_mtime for path in inner)
+    except FileNotFoundError:
+        return math.inf  # its session was deleted just now
 
 
 def _top(places: Places) -> Path:

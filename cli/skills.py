@@ -149,7 +149,8 @@ def _names(folder: Path, warnings: list[str]) -> list[str]:
     """Return the names of the skill directories; a folder that is not there has none."""
     try:
         with os.scandir(folder) as listed:
-            entries = [entry for entry in listed if entry.is_dir()]
+            # Unlike the entry's own answer, this one is a no for links that lead in a circle.
+            entries = [entry for entry in listed if os.path.isdir(entry.path)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -96,6 +96,13 @@ def test_what_is_huge_binary_missing_no_file_or_leads_outside_is_a_warning(here)
     assert "SECRET" not in text
 
 
+def test_a_link_in_a_circle_costs_no_other_skill(here):
+    write(here.root, "review")
+    (here.root / ".agents/skills/round").symlink_to("round")
+    (skill,) = find_skills(here).skills
+    assert skill.name == "review"
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
 def test_an_unreadable_skill_is_a_warning(here):
     write(here.root, "review").chmod(0)

@@ -1,6 +1,7 @@
 """Taking back: byte for byte, the last change first, never over somebody else's work."""
 
 import os
+import shutil
 import stat
 from uuid import uuid4
 
@@ -267,6 +268,27 @@ async def test_what_was_written_before_it_failed_can_be_taken_back(here, machine
     assert result.is_error
     back(here)
     assert (here.root / "a.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"\xff", b"[]", b"{}"])
+async def test_a_damaged_record_costs_that_change_alone(here, machine, left):
+    for text in ("one", "two"):
+        await do(machine, "write_file", path=f"{text}.txt", content=text)
+    store = ChangeStore(session_folder(here, SESSION, Clear()))
+    changes = here.places.config / "sessions" / SESSION / "changes"
+    max(changes.iterdir()).write_bytes(left)
+    assert [record.name for record in store.records()] == ["one.txt"]
+    back(here)
+    assert os.listdir(here.root) == ["two.txt"]
+
+
+async def test_what_another_process_removes_meanwhile_stops_no_sweep(here, monkeypatch):
+    for session in (SESSION, SESSION[:-1] + "0"):
+        await do(await begun(here, session), "write_file", path="a.txt", content=session)
+    top = here.places.config / "sessions"
+    monkeypatch.setattr("shutil.rmtree", lambda *_, rmtree=shutil.rmtree, **__: rmtree(top))
+    sweep(here.places, 1e12)
+    assert not top.exists()
 
 
 def test_two_processes_keep_changes_of_one_session_beside_each_other(here, monkeypatch):
