@@ -40,11 +40,20 @@ zip rpm dpkg apt apt-get ld.so ld-linux-x86-64.so.2
 # Programs that carry content away or bring it in.
 _CARRIERS: Final = """
 ssh scp sftp rsync curl wget nc ncat netcat socat telnet ftp lftp rclone mail sendmail gpg
-openssl dd tee install
+openssl dd tee install gh glab aws gcloud gsutil az doctl heroku fly flyctl vercel netlify s3cmd
 """
-_RUNS_OTHERS: Final = frozenset(f"{_SHELLS} {_LANGUAGES} {_STARTERS} {_CARRIERS}".split())
+# Programs whose further words are what they act upon, so that two words bound nothing.
+_ALL_COMERS: Final = """
+rm rmdir unlink shred truncate mv cp ln chmod chown chgrp chattr setfacl kill pkill killall
+mount umount shutdown reboot halt poweroff useradd usermod userdel passwd terraform helm ansible
+"""
+_RUNS_OTHERS: Final = frozenset(
+    f"{_SHELLS} {_LANGUAGES} {_STARTERS} {_CARRIERS} {_ALL_COMERS}".split()
+)
 _VERSION: Final = re.compile(r"[-\d.]+\Z")
-_GO_BETWEENS: Final = frozenset(["run", "exec", "x", "dlx", "start", "tool", "rum", "create"])
+_GO_BETWEENS: Final = frozenset(
+    ["run", "exec", "x", "dlx", "start", "tool", "rum", "create", "install", "add", "i", "get"]
+)
 """Second words that leave what is done to the third."""
 
 

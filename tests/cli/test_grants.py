@@ -59,6 +59,8 @@ NEVER = [
     *("docker run x", "kubectl exec x", "curl x y", "wget x y", "nc x 1", "scp a b", "tar x y"),
     *("npx tool x", "uv run python x", "poetry run python x", "npm exec sh x", "uv run", "npm run"),
     *("vim x y", "less x", "man ls x", "time ls x", "eval ls x", ". ./x y", "exec ls x"),
+    *("rm build", "mv a b", "cp a b", "ln a b", "chmod 600 a", "kill 123", "gh pr", "aws s3 ls"),
+    *("npm install", "pip install -r x", "cargo add -p x"),
     *("ls", "ls -la", "npm -v test", "npm run -s test", "'' x", "PYTHON x", "Bash x", "sh.exe x"),
 ]
 
@@ -120,6 +122,7 @@ def test_what_runs_other_things_is_never_offered(here, line):
         ("npm test --watch", "npm test"),
         ("npm run lint src", "npm run lint"),
         ("uv run pytest tests", "uv run pytest"),
+        ("npm install left-pad", "npm install left-pad"),
         ("pytest tests/cli", "pytest tests/cli"),
         ("cargo build", "cargo build"),
         ("go vet ./x", "go vet"),
