@@ -4,12 +4,13 @@ Whatever others wrote is made visible before it is drawn. Only the sixteen colou
 own palette are used, so it is readable on any background and in any terminal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 from cli.interactive.blocks import Block
+from cli.interactive.rows import wrapped
 from cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
@@ -25,10 +26,14 @@ _DIFF: Final = {"+": "32", "-": "31", "@": "36"}
 
 
 class Pen:
-    """Draws for one terminal. *colour* is off under NO_COLOR; bold and dim stay."""
+    """Draws for one terminal. *colour* is off under NO_COLOR; bold and dim stay.
 
-    def __init__(self, *, colour: bool) -> None:
+    Prose is cut between words at *columns*, which are asked for each time; without, nowhere.
+    """
+
+    def __init__(self, *, colour: bool, columns: Callable[[], int] | None = None) -> None:
         self._colour = colour
+        self._columns = columns
 
     def block(self, block: Block, width: int) -> str:
         """Return *block* drawn in lines of at most *width* columns, an empty one after it."""
@@ -49,23 +54,37 @@ class Pen:
         return "".join(f"  {self._diff_line(line)}\n" for line in visible(text).split("\n"))
 
     def title(self, text: str) -> str:
-        return f"{self.styled(visible_line(text), '1')}\n"
+        return self._lines(visible_line(text), lambda row: self.styled(row, "1"), 2)
 
-    def dim(self, text: str) -> str:
+    def dim(self, text: str, *, hang: int = 2) -> str:
         """Return *text*, which may have several lines, as an aside."""
-        return "".join(f"{self.styled(line, '2')}\n" for line in visible(text).split("\n"))
+        return self._lines(visible(text), self._dim, hang)
+
+    def output(self, text: str) -> str:
+        """Return what a program printed, cut nowhere."""
+        return "".join(f"{self._dim(line)}\n" for line in visible(text).split("\n"))
 
     def plain(self, text: str) -> str:
-        return f"{visible(text)}\n"
+        return self._lines(visible(text), lambda row: row, 2)
 
     def fault(self, text: str) -> str:
-        return "".join(f"{self._coloured(line, '31')}\n" for line in visible(text).split("\n"))
+        return self._lines(visible(text), lambda row: self._coloured(row, "31"), 2)
 
     def prompt(self, text: str, mark: str) -> str:
         """Return what the person sent, as it goes into the record above."""
         first, *more = visible(text).split("\n")
         lines = [f"{mark}{first}", *(f"{' ' * len(mark)}{line}" for line in more)]
-        return "".join(f"{self.styled(line, '1')}\n" for line in lines)
+        return self._lines("\n".join(lines), lambda row: self.styled(row, "1"), len(mark))
+
+    def _lines(self, harmless: str, style: Callable[[str], str], hang: int) -> str:
+        rows = harmless.split("\n")
+        if self._columns is not None:
+            columns = max(self._columns(), _LEAST)
+            rows = [row for line in rows for row in wrapped(line, columns, least=hang)]
+        return "".join(f"{style(row)}\n" for row in rows)
+
+    def _dim(self, harmless: str) -> str:
+        return self.styled(harmless, "2")
 
     def styled(self, harmless: str, code: str) -> str:
         return f"\x1b[{code}m{harmless}\x1b[0m" if harmless else ""

@@ -84,8 +84,8 @@ class DrawnScreen:
         if first:
             self.call(self._flush_live)
 
-    def status(self, parts: Sequence[str]) -> None:
-        self.call(partial(self._drawn.show_status, tuple(parts)))
+    def status(self, forms: Sequence[str]) -> None:
+        self.call(partial(self._drawn.show_status, tuple(forms)))
 
     def begin(self, run: int) -> None:
         self.call(partial(self._drawn.begin, run))
@@ -193,7 +193,8 @@ async def open_drawn(setup: Setup) -> AsyncGenerator[DrawnScreen]:
     """Lend a screen that is drawn; the terminal is as it was before when this is left."""
     # Whoever draws should not wait for whoever reads: hand over sooner than Python does by itself.
     sys.setswitchinterval(_SWITCH)
-    screen = DrawnScreen(Pen(colour=setup.colour))
+    pen = Pen(colour=setup.colour, columns=lambda: setup.output.get_size().columns)
+    screen = DrawnScreen(pen)
     face = screen.open_face(setup)
     ready, over = trio.Event(), trio.Event()
     token = trio.lowlevel.current_trio_token()

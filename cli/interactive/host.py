@@ -128,7 +128,7 @@ class PromptHost:
     def output(self, text: str) -> None:
         """Show the whole lines of what a command says; of a line that is written over, the end."""
         *lines, self._output = (self._output + text.replace("\r\n", "\n")).split("\n")
-        shown = "".join(self._screen.pen.dim(line.rpartition("\r")[2]) for line in lines)
+        shown = "".join(self._screen.pen.output(line.rpartition("\r")[2]) for line in lines)
         if shown:
             self._screen.put(shown)
 

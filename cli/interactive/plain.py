@@ -49,7 +49,6 @@ class PlainScreen:
         self.pen: Pen = PlainPen()
         self._send, self._receive = trio.open_memory_channel[Input](1_000)
         self._mark = "> "
-        self._status: tuple[str, ...] = ()
         self._answer: trio.MemorySendChannel[str] | None = None
         self._running = 0
         self._muted = 0
@@ -74,8 +73,8 @@ class PlainScreen:
     def live(self, text: str, *, run: int) -> None:
         """Show nothing: what is not finished is read when it is."""
 
-    def status(self, parts: Sequence[str]) -> None:
-        self._status = tuple(parts)
+    def status(self, forms: Sequence[str]) -> None:
+        """Show nothing: what was decided is said below the answer."""
 
     def begin(self, run: int) -> None:
         self._running = run

@@ -1,6 +1,13 @@
 """How text falls into the rows of a terminal, wide characters counted twice. Pure."""
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 from prompt_toolkit.utils import get_cwidth
+
+_LEAD: Final = re.compile(r"[ ]*(?:\S+(?: \S+)*[ ]{2,}){0,2}")
+"""The blanks at the beginning of a line, and its first columns."""
 
 
 def last_rows(text: str, columns: int, rows: int) -> list[str]:
@@ -27,7 +34,41 @@ def cells(line: str, columns: int, *, by_words: bool = False) -> list[str]:
     return [*pieces, piece]
 
 
+def wrapped(line: str, columns: int, *, least: int = 0) -> list[str]:
+    """Return *line* cut between words into rows of *columns* cells. Pure.
+
+    What goes on stands below the last column of the line, or *least* cells in if that is too far
+    right. A word that is longer than a row is cut nowhere: the terminal does that, and what is
+    copied from it is whole.
+    """
+    if get_cwidth(line) <= columns:
+        return [line]
+    lead = get_cwidth(_lead(line[:columns]))
+    indent = " " * (lead if least <= lead <= columns // 2 else min(least, columns // 2))
+    rows, row = [], ""
+    for word in re.findall(r"[ ]*[^ ]+", line):
+        if row.strip() and get_cwidth(row + word) > columns:
+            rows.append(row)
+            row = indent + word.lstrip(" ")
+        else:
+            row += word
+    return [*rows, row]
+
+
 def cut(line: str, columns: int) -> str:
     """Return as much of *line* as fits into *columns* cells. Pure."""
     first, *more = cells(line, max(columns, 1))
     return f"{first[:-1]}…" if more else first
+
+
+def first_that_fits(lines: Sequence[str], columns: int) -> str:
+    """Return the first of *lines* that fits into *columns* cells, else a part of the last. Pure."""
+    for line in lines:
+        if get_cwidth(line) <= columns:
+            return line
+    return cut(lines[-1], columns)
+
+
+def _lead(line: str) -> str:
+    found = _LEAD.match(line)
+    return found[0] if found else ""

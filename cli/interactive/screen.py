@@ -79,7 +79,9 @@ class Screen(Protocol):
         """Show *text*, of any length, until something else takes its place."""
         ...
 
-    def status(self, parts: Sequence[str]) -> None: ...
+    def status(self, forms: Sequence[str]) -> None:
+        """Show the first of *forms*, which say the same ever shorter, that there is room for."""
+        ...
 
     def begin(self, run: int) -> None:
         """From now on Esc stops *run*."""

@@ -114,8 +114,10 @@ class Desk:
         self._talk.screen.put(self._talk.screen.pen.plain(help_text()))
 
     async def _reasoning(self, _rest: str) -> None:
-        thought = self._talk.telling.reasoning
-        self._talk.say(thought or "the model told no reasoning")
+        talk = self._talk
+        thought = talk.telling.reasoning or "the model told no reasoning"
+        talk.telling.end()
+        talk.screen.put(talk.screen.pen.dim(thought, hang=0))
 
     async def _status(self, _rest: str) -> None:
         client = await self._talk.client()

@@ -35,6 +35,9 @@ class Talk:
         self._runs = Runs(self._conversation)
         self._desk = Desk(self._conversation, self._runs)
         self._waiting: deque[Entered] = deque()
+        self._told: deque[Entered] = deque()
+        self._tells = False
+        self._stops = 0
         self._busy = False
         self._number = 0
         self._command = trio.CancelScope()
@@ -67,7 +70,10 @@ class Talk:
                 self._say_fault(f"/{slash.command.name} has to wait for the end of the run")
                 self._screen.put_back(said.text)
             case None if self._runs.begun:
-                nursery.start_soon(self._inject, said, nursery)
+                self._told.append(said)
+                if not self._tells:
+                    self._tells = True
+                    nursery.start_soon(self._tell, nursery)
             case _ if self._busy:
                 self._waiting.append(said)
             case Slash() as slash:
@@ -123,24 +129,43 @@ class Talk:
         if not sent and not self._runs.heard:
             self._screen.put_back(said.text)
 
+    async def _tell(self, nursery: trio.Nursery) -> None:
+        """Tell the run what was entered during it, one after the other as it was entered."""
+        try:
+            while self._told:
+                await self._inject(self._told.popleft(), nursery)
+        finally:
+            self._tells = False
+
     async def _inject(self, said: Entered, nursery: trio.Nursery) -> None:
-        taken = False
+        stops, taken, over = self._stops, False, False
         async with self._told_of_faults():
             taken = await self._runs.inject(said.text)
-            if not taken:
-                # The run had just ended: what was meant for it is the next prompt.
-                self._waiting.append(said)
-                self._next(nursery)
-                return
-        if not taken:
+            over = not taken
+        if over and stops == self._stops:
+            # The run had just ended: what was meant for it are the next prompts.
+            self._waiting.extend((said, *self._told))
+            self._told.clear()
+            self._next(nursery)
+        elif not taken:
             self._screen.put_back(said.text)
 
     def _stop(self, nursery: trio.Nursery) -> None:
+        self._stops += 1
+        self._give_back()
         if self._runs.going:
             self._telling.cut()
             nursery.start_soon(self._stop_run)
         elif self._busy:
             self._command.cancel(reason="the person stopped it")
+
+    def _give_back(self) -> None:
+        """Put what was entered but not begun into the prompt again: a stop is for all of it."""
+        texts = [said.text for said in (*self._waiting, *self._told)]
+        self._waiting.clear()
+        self._told.clear()
+        if texts:
+            self._screen.put_back("\n".join(texts))
 
     async def _stop_run(self) -> None:
         async with self._told_of_faults():

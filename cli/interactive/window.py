@@ -42,7 +42,7 @@ from cli.interactive.completion import PromptCompleter
 from cli.interactive.keys import bindings
 from cli.interactive.one_write import OneWrite, Shown
 from cli.interactive.pastes import Pastes
-from cli.interactive.rows import cut, last_rows
+from cli.interactive.rows import first_that_fits, last_rows, wrapped
 from cli.interactive.screen import Asked, Entered, Input, Leave, Row, Stop
 
 SETTLED: Final = 0.3
@@ -185,8 +185,8 @@ class Face:
             self._live = text
             self.refresh()
 
-    def show_status(self, parts: Sequence[str]) -> None:
-        self._status = tuple(parts)
+    def show_status(self, forms: Sequence[str]) -> None:
+        self._status = tuple(forms)
         self.refresh()
 
     def set_mark(self, mark: str) -> None:
@@ -419,7 +419,8 @@ class Face:
         return [] if self.question is None else self._question_text(self.question)
 
     def _question_text(self, question: Question) -> StyleAndTextTuples:
-        asked: StyleAndTextTuples = [("class:asked", f"{question.asked}\n")]
+        rows = "\n".join(wrapped(question.asked, self._output.get_size().columns))
+        asked: StyleAndTextTuples = [("class:asked", f"{rows}\n")]
         if question.why:
             return [*asked, ("", "no; tell the model why, or press Enter alone")]
         if self.buffer.text not in ("", "y", "a", "n"):
@@ -431,12 +432,14 @@ class Face:
         return [*asked, ("", f"y yes{always} · n no")]
 
     def _status_text(self) -> StyleAndTextTuples:
-        parts = list(self._status)
+        forms = [form for form in self._status if form]
         if self.running:
             # First, so that it is there in a narrow terminal as well.
-            parts = [f"{time.monotonic() - self._since:.0f} s", "Esc stops", *parts]
-        line = " · ".join(parts) or "/help · @file · Ctrl-D leaves"
-        return [("", cut(line, self._output.get_size().columns - 1))]
+            clock = f"{time.monotonic() - self._since:.0f} s"
+            going = clock if self._has_modal() else f"{clock} · Esc stops"
+            forms = [f"{going} · {form}" for form in forms] or [going]
+        room = self._output.get_size().columns - 1
+        return [("", first_that_fits(forms or ["/help · @file · Ctrl-D leaves"], room))]
 
 
 def _keyboard() -> Keyboard:
