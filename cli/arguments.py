@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import islice
 from typing import Final
 
 PROMPT: Final = "run-prompt"
@@ -11,7 +10,8 @@ PROMPT: Final = "run-prompt"
 YES_TO: Final = "--yes-to"
 _YES: Final = "--yes"
 _GLOBAL_FLAGS: Final = frozenset({"--enforce-keyring"})
-_GLOBAL_VALUES: Final = frozenset({"-L", "--log-file", "-l", "--log-filter"})
+_FILES: Final = frozenset({"-L", "--log-file"})
+_GLOBAL_VALUES: Final = _FILES | {"-l", "--log-filter"}
 _KEY_WORDS: Final = ("set", "add", "check", "get", "remove", "delete", "rm", "new", "generate")
 _SUBCOMMANDS: Final[Mapping[str, Collection[str]]] = {
     "config": ("init", "path", "show", "edit", "check"),
@@ -22,6 +22,13 @@ _SUBCOMMANDS: Final[Mapping[str, Collection[str]]] = {
     "completion": ("bash", "zsh", "fish"),
 }
 _OF_THE_GROUP: Final = frozenset({"--help", "-h", "--version", "-V"})
+
+
+class NoValue(Exception):
+    """A flag that needs a value stands without one."""
+
+    def __init__(self, flag: str, example: str) -> None:
+        super().__init__(f"{flag} needs a value; write: {example}")
 
 
 class NoSuchCommand(Exception):
@@ -38,7 +45,7 @@ def arrange(argv: Sequence[str], commands: Collection[str]) -> list[str]:
     """Return *argv* with the global flags first and a bare prompt under its command.
 
     Raises NoSuchCommand for a first word that is close to a command's name, if it stands alone or
-    before what only a command would have behind it.
+    before what only a command would have behind it; NoValue for a flag that ends too early.
     """
     ours, rest = _split(argv)
     if rest and (rest[0] in commands or rest[0] in _OF_THE_GROUP):
@@ -73,7 +80,12 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         elif word in _GLOBAL_FLAGS or word.partition("=")[0] in _GLOBAL_VALUES - {word}:
             ours.append(word)
         elif word in _GLOBAL_VALUES:
-            ours += [word, *islice(words, 1)]
+            value = next(words, None)
+            if value is None:
+                raise NoValue(word, f"{word} {'FILE' if word in _FILES else 'LEVEL'}")
+            ours += [word, value]
+        elif word == f"{_YES}=":
+            raise NoValue(word, f"{_YES}, or {_YES}=shell,git,network")
         elif word.startswith(f"{_YES}="):
             # click would take the word after a bare --yes for its value.
             rest += [_YES, f"{YES_TO}={word.removeprefix(f'{_YES}=')}"]

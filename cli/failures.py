@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import asyncclick as click
 
-from cli.arguments import PROMPT, NoSuchCommand
+from cli.arguments import PROMPT, NoSuchCommand, NoValue
 from cli.visible import visible
 
 DONE: Final = 0
@@ -42,7 +42,7 @@ def exit_code(error: BaseException) -> int | None:
     match error:
         case CommandError():
             return error.exit_code
-        case click.ClickException() | NoSuchCommand():
+        case click.ClickException() | NoSuchCommand() | NoValue():
             return BAD_USAGE
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED

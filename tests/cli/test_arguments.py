@@ -2,7 +2,8 @@
 
 import pytest
 
-from cli.arguments import PROMPT, NoSuchCommand, arrange
+from cli.arguments import PROMPT, NoSuchCommand, NoValue, arrange
+from cli.failures import exit_code
 
 COMMANDS = ["start", "stop", "status", "login", "trace", "demo-model"]
 
@@ -41,8 +42,14 @@ def test_after_two_dashes_nothing_is_a_flag():
     assert arrange(["--", "-L", "f"], COMMANDS) == [PROMPT, "--", "-L", "f"]
 
 
-def test_a_flag_without_its_value_is_left_to_the_parser():
-    assert arrange(["start", "-L"], COMMANDS) == ["-L", "start"]
+@pytest.mark.parametrize(
+    "argv",
+    [["start", "-L"], ["fix it", "--log-filter"], ["fix it", "--yes="], ["--yes=", "fix it"]],
+)
+def test_a_flag_without_its_value_takes_no_other_word_for_it(argv):
+    with pytest.raises(NoValue, match="needs a value; write: -") as caught:
+        arrange(argv, COMMANDS)
+    assert exit_code(caught.value) == 2
 
 
 @pytest.mark.parametrize(
