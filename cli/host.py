@@ -88,8 +88,10 @@ class TerminalHost:
         answer = await self.ask(question_of(approval, self._sizes))
         self._machine.refused_last = answer is None or not answer.approved
         reason = None if answer is None else answer.reason
-        # A plan that is refused with a reason is made anew: where nobody can agree, for ever.
-        if answer is None and approval.kind != "plan":
+        if answer is None and approval.kind == "plan":
+            # One that is refused with a reason is made anew: where nobody can agree, for ever.
+            self.say(f"✗ plan: {NOBODY}")
+        elif answer is None:
             reason = NOBODY
         return ApprovalDecision(
             approval_id=approval.approval_id,

@@ -215,7 +215,8 @@ async def test_a_router_that_asks_hears_the_reason(here):
     assert (await host(here, Person("n\n")).decide(asked)).reason is None
 
 
-async def test_without_a_terminal_a_plan_is_refused_for_good(here):
+async def test_without_a_terminal_a_plan_is_refused_for_good_and_why_is_said(here, capsys):
     assert (await host(here, None).decide(approval("plan", content="c"))).reason is None
+    assert "plan: refused: it needs an answer" in capsys.readouterr().err
     asked = approval("cost_limit", spent="1")
     assert (await host(here, None).decide(asked)).reason == NOBODY
