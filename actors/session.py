@@ -60,6 +60,7 @@ class SessionActor:
         self._lock = Lock.FREE
         self._turn: Turn | None = None
         self._kept: deque[Envelope | Leave] = deque()
+        self._in_hand: Envelope | House | None = None
         self._answered = {(each.route, each.key): each for each in state.answered}
         self._serial = 0
         self._late = ""  # a fact that was deleted between a turn's commit and its end
@@ -107,7 +108,7 @@ class SessionActor:
         try:
             async with trio.open_nursery() as turns:
                 while not self._over:
-                    said = await self._next()
+                    self._in_hand = said = await self._next()
                     if said is None:
                         self._over = True
                     elif self._lease is None:
@@ -428,6 +429,9 @@ class SessionActor:
     def _refuse_the_rest(self) -> None:
         """Answer whoever still waits: nobody waits for ever on a session that ended."""
         rest: list[Envelope | House] = list(self._kept)
+        last = self._in_hand
+        if isinstance(last, Envelope) and not last.answered and last not in rest:
+            last.refuse(InternalError("the router failed on this message"))
         while True:
             try:
                 rest.append(self._inbox.receive_nowait())

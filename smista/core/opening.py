@@ -30,10 +30,9 @@ from smista.core.records import (
 from smista.core.sealing import INPUT
 from smista.core.secret import Envelope, Opened, Plain, Sealed, SecretContent
 from smista.core.totals import Totals, totals_from_json
-from smista.core.unsealed import filled, references
+from smista.core.unsealed import filled, references, without
 
 _CALLS: Final = TypeAdapter(list[Call])
-_NONE: Final = Envelope(version=0, algorithm="", key_id="", nonce="", ciphertext="")
 
 # --- envelopes ------------------------------------------------------------------------------
 
@@ -315,7 +314,13 @@ def _open_input(state: SessionState, texts: Mapping[str, str]) -> SessionState:
     text = texts.get(f"run_input:{sealed.head.run_id}")
     notes = None if sealed.notes_id is None else texts.get(f"run_input:{sealed.notes_id}")
     if text is not None:
-        given = replace(INPUT.validate_json(text), plan_active=sealed.head.plan_active)
+        head = sealed.head
+        given = replace(
+            INPUT.validate_json(text),
+            run_id=head.run_id,
+            created_at=head.created_at,
+            plan_active=head.plan_active,
+        )
         state = replace(state, input=given)
     return state if notes is None else _with_notes(state, notes)
 
@@ -342,7 +347,10 @@ def _spent(now: Totals, stored: Any) -> Totals:
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("a sealed object is nested too deeply") from None
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     raise ValueError("a sealed object is no JSON object")
@@ -361,9 +369,9 @@ def without_lost(state: SessionState) -> SessionState:
     gone = lost(state)
     if not gone:
         return state
-    waiting = state.run.unsealed
-    _, rest = filled(waiting, dict.fromkeys(gone, _NONE))
-    return replace(state, run=replace(state.run, unsealed=rest))
+    rest = without(state.run.unsealed, gone)
+    bare = replace(rest, pending=(), routing=(), approvals=())
+    return replace(state, run=replace(state.run, unsealed=bare))
 
 
 def rolled_back(state: SessionState) -> SessionState:

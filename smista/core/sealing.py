@@ -8,6 +8,7 @@ as text in memory, until its envelope comes.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -36,7 +37,7 @@ from smista.core.records import (
 )
 from smista.core.secret import Envelope, Opened, Plain, Sealed, SecretContent
 from smista.core.totals import Totals, totals_to_json
-from smista.core.unsealed import BLANK, joined, references, trace_references
+from smista.core.unsealed import BLANK, groups, joined, references, trace_references, without
 
 INPUT: Final = TypeAdapter(RunInput)
 EVENTS_AT_MOST: Final = 4_000
@@ -44,10 +45,12 @@ EVENTS_AT_MOST: Final = 4_000
 
 Only run after run that fails, and lists nothing, comes to so many. Then the oldest are given up.
 """
-INPUT_AT_MOST: Final = 4 * 1024 * 1024
-"""Characters up to which a run's input is sealed: it has to fit into a request on its way back.
+LISTED_AT_MOST: Final = 4 * 1024 * 1024
+"""Bytes of text that one response lists: sealed, they have to fit into a request on its way back.
 
-A run with more of it goes on as any other, but does not outlive its router.
+What is beyond that waits for the next response. A row that has more alone is given up, for it
+would be asked for, and its envelope refused as too large, for ever; so is a run's input. Such a
+run goes on as any other, but does not outlive its router.
 """
 _CLEAR_DETAIL: Final = ("provider", "model", "local", "plan")
 _ELSEWHERE: Final = "(sealed)"
@@ -96,11 +99,11 @@ def split(
     elif told.listing:  # else what was listed before is still to be answered as it was
         state, waiting, noted = _with_input(state, waiting, texts, new_id)
     if over or told.listing:
-        waiting = _bounded(waiting)
+        waiting = _bounded(_sealable(waiting, texts))
     names = references(waiting)
     fresh = frozenset(names).difference(references(older))
-    late = frozenset[str]() if told.listing else (waiting.late | fresh).intersection(names)
-    waiting = replace(waiting, late=late)
+    late = _beyond(waiting, texts) if told.listing else waiting.late | fresh
+    waiting = replace(waiting, late=late.intersection(names))
     phase = _phase(record.run.phase, names)
     before = None if isinstance(phase, Idle) else told.before
     dropped = over and before is None
@@ -364,7 +367,7 @@ def _with_input(
     if sealed is not None and sealed.head.run_id == given.run_id:
         if sealed.head != head:
             state = replace(state, sealed_input=replace(sealed, head=head))
-    elif _size(given) > INPUT_AT_MOST:
+    elif _size(given) > LISTED_AT_MOST:
         return replace(state, sealed_input=None), replace(waiting, input=None), state.noted
     else:
         state = replace(state, sealed_input=None)
@@ -386,7 +389,7 @@ def _size(given: RunInput) -> int:
     texts += [file.content for file in held.files]
     texts += [item.content for item in held.instructions]
     texts += [skill.content for skill in skills]
-    return sum(map(len, texts))
+    return sum(map(_bytes, texts))
 
 
 def notes_of(state: SessionState) -> str:
@@ -421,6 +424,35 @@ def _without(waiting: Unsealed, record: TurnRecord) -> Unsealed:
         facts=tuple(fact for fact in waiting.facts if fact.id not in forgotten),
         pending=tuple(call for call in waiting.pending if call.id not in written),
     )
+
+
+def _sealable(waiting: Unsealed, texts: Mapping[str, str]) -> Unsealed:
+    """Return *waiting* without what nobody can seal: what is too large, or gone with a router."""
+    hopeless = [
+        name
+        for group in groups(waiting)
+        if any(name not in texts for name in group) or _weight(group, texts) > LISTED_AT_MOST
+        for name in group
+    ]
+    return without(waiting, hopeless) if hopeless else waiting
+
+
+def _beyond(waiting: Unsealed, texts: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of what a response has no room for; the rows that waited longest go first.
+
+    A group is listed as a whole, and none before one that waits.
+    """
+    totals = accumulate(_weight(group, texts) for group in groups(waiting))
+    so_far = zip(groups(waiting), totals, strict=True)
+    return frozenset(name for group, total in so_far if total > LISTED_AT_MOST for name in group)
+
+
+def _weight(group: Iterable[str], texts: Mapping[str, str]) -> int:
+    return sum(_bytes(texts[name]) for name in group)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _bounded(waiting: Unsealed) -> Unsealed:

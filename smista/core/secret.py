@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from pydantic import StrictInt
+
 from smista.core.policy import Frozen
 
 
 class Envelope(Frozen):
     """An AEAD ciphertext; *nonce* and *ciphertext* are base64 (*Decrypt and encrypt*)."""
 
-    version: int
+    version: StrictInt
     algorithm: str
     key_id: str
     nonce: str

@@ -20,6 +20,7 @@ from smista.core.phase import (
 )
 from smista.core.records import Session, SessionState, ToolCallRecord
 from smista.core.secret import Plain, SecretContent
+from smista.core.unsealed import listed
 
 
 def timestamp(moment: datetime) -> str:
@@ -136,7 +137,7 @@ def lists(phase: Phase) -> bool:
 def sealing_of(state: SessionState) -> TurnEnd:
     """Return the outcome that only asks for envelopes."""
     allowed = allowed_continuations(Pause.ENCRYPT)
-    data = {"trace_id": trace_id(state), "to_encrypt": dict(state.texts)}
+    data = {"trace_id": trace_id(state), "to_encrypt": _listed(state)}
     return TurnEnd(Status.AWAITING_ENCRYPT, data, allowed)
 
 
@@ -147,9 +148,16 @@ def with_rows(ending: TurnEnd, state: SessionState) -> TurnEnd:
     """
     if ending.status is Status.AWAITING_ENCRYPT and not state.texts:
         return TurnEnd(Status.IDLE, {"trace_id": trace_id(state)})
-    if not ending.allowed_continuations or not state.texts:
+    rows = _listed(state)
+    if not ending.allowed_continuations or not rows:
         return ending
-    return replace(ending, data={**ending.data, "to_encrypt": dict(state.texts)})
+    return replace(ending, data={**ending.data, "to_encrypt": rows})
+
+
+def _listed(state: SessionState) -> dict[str, str]:
+    """Return the texts whose envelopes the next message has to bring, and no others."""
+    names = listed(state.run.unsealed)
+    return {name: state.texts[name] for name in names if name in state.texts}
 
 
 def tool_request(call: ToolCallRecord, pending: PendingCall) -> ToolRequest:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import TypeAdapter
@@ -20,6 +21,7 @@ BLANK: Final = Plain("")
 """What stands in a row for the content that is sealed apart."""
 
 _ROWS: Final = TypeAdapter(Unsealed)
+_NONE: Final = Envelope(version=0, algorithm="", key_id="", nonce="", ciphertext="")
 
 
 class _Named(Protocol):
@@ -46,15 +48,20 @@ def listed(waiting: Unsealed) -> tuple[str, ...]:
 
 
 def _references(waiting: Unsealed) -> Iterator[str]:
+    return chain.from_iterable(groups(waiting))
+
+
+def groups(waiting: Unsealed) -> Iterator[tuple[str, ...]]:
+    """Yield the references of all that waits, in order: what is in one group is sealed together."""
     if waiting.input is not None:
-        yield f"run_input:{waiting.input.run_id}"
+        yield (f"run_input:{waiting.input.run_id}",)
     if waiting.notes_id is not None:
-        yield f"run_input:{waiting.notes_id}"
-    yield from (f"message:{message.uuid}" for message in waiting.messages)
+        yield (f"run_input:{waiting.notes_id}",)
+    yield from ((f"message:{message.uuid}",) for message in waiting.messages)
     for kind, rows in _by_id(waiting):
-        yield from (f"{kind}:{row.id}" for row in rows)
+        yield from ((f"{kind}:{row.id}",) for row in rows)
     for batch in waiting.batches:
-        yield from trace_references(batch)
+        yield tuple(trace_references(batch))
 
 
 def _by_id(waiting: Unsealed) -> tuple[tuple[str, tuple[_Named, ...]], ...]:
@@ -147,6 +154,14 @@ def filled(waiting: Unsealed, given: Mapping[str, Envelope]) -> tuple[Unsealed, 
         late=waiting.late,
     )
     return there, rest
+
+
+def without(waiting: Unsealed, names: Iterable[str]) -> Unsealed:
+    """Return *waiting* without the rows of these *names*: nobody will seal them."""
+    _, rest = filled(waiting, dict.fromkeys(names, _NONE))
+    return replace(
+        rest, pending=waiting.pending, routing=waiting.routing, approvals=waiting.approvals
+    )
 
 
 def _is_given(batch: EventBatch, given: Mapping[str, Envelope]) -> bool:

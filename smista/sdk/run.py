@@ -24,6 +24,7 @@ from smista.core.messages import (
     Inject,
     InjectData,
     InjectMessage,
+    SealedRows,
     ToolResultEntry,
     ToolResults,
     ToolResultsData,
@@ -437,35 +438,32 @@ class _Run:
         return stopped or _NOTHING
 
     async def _close(self, ending: TurnEnd) -> None:
-        """Seal what *ending* left, if it left anything; stored when this returns."""
+        """Seal what *ending* left, in as many messages as it takes; stored when this returns."""
         check_key(ending, self._line.sealer)
         self._unsealed = ending
-        message = await closing(ending, self._line.sealer)
-        if message is not None:
-            speech = Speech(message, self._line, stream=False)
-            self.nursery.start_soon(speech.run)
-            async for _ in speech:
-                pass
-            if speech.fault is not None and not is_taken_over(speech.fault):
-                raise speech.fault
+        while (message := await closing(self._unsealed, self._line.sealer)) is not None:
+            self._unsealed = await self._store(message)
         self._unsealed = None
+
+    async def _store(self, message: SealedRows) -> TurnEnd:
+        """Send *message* and return its outcome, which may ask for more."""
+        speech = Speech(message, self._line, stream=False)
+        self.nursery.start_soon(speech.run)
+        outcome = await speech.outcome()
+        if speech.fault is not None and not is_taken_over(speech.fault):
+            raise speech.fault
+        return outcome or _NOTHING
 
     async def seal_the_rest(self) -> None:
         """Try to have what a failed run left sealed; else it rides the session's next response."""
-        if self._line.sealer is None:
-            return
-        with trio.move_on_after(BREAK_SECONDS), suppress(SdkError):
-            message = await closing(await self._line.ask(Break()), self._line.sealer)
-            if message is not None:
-                await self._line.ask(message)
+        if self._line.sealer is not None:
+            with trio.move_on_after(BREAK_SECONDS), suppress(SdkError):
+                await self._line.seal(await self._line.ask(Break()))
 
     async def break_off(self) -> None:
         """Try to tell the router, whatever else is going on, that the run is over."""
         with trio.move_on_after(BREAK_SECONDS, shield=True), suppress(SdkError):
-            ending = self._unsealed or await self._line.ask(Break())
-            message = await closing(ending, self._line.sealer)
-            if message is not None:
-                await self._line.ask(message)
+            await self._line.seal(self._unsealed or await self._line.ask(Break()))
 
 
 async def _answer(pause: TurnEnd, host: Host, sealer: Sealer | None) -> Continuation:

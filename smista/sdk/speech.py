@@ -17,6 +17,7 @@ from smista.core.messages import Continuation
 from smista.core.request import ExecuteRequest
 from smista.sdk.client import Client, EventStream
 from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unreachable, is_object
+from smista.sdk.folds import closing
 from smista.sdk.sealing import Sealer
 
 BACK_SECONDS: Final = 10.0
@@ -62,6 +63,11 @@ class Line:
         """Send *message* and return its outcome, without a stream and without a second try."""
         return await self.client.continue_run(self.session_id, message)
 
+    async def seal(self, ending: TurnEnd) -> None:
+        """Seal what *ending* lists, and what the router lists then, until nothing is left."""
+        while (message := await closing(ending, self.sealer)) is not None:
+            ending = await self.ask(message)
+
 
 class Speech:
     """*message* on its way. *begun* is set once the router took or refused it.
@@ -87,6 +93,13 @@ class Speech:
 
     async def __anext__(self) -> Event:
         return await anext(self._events)
+
+    async def outcome(self) -> TurnEnd | None:
+        """Hear it to its end; None if that did not come."""
+        ended = None
+        async for event in self:
+            ended = event if isinstance(event, TurnEnd) else ended
+        return ended
 
     async def run(self) -> None:
         """Send the message and hand over its events; a fault of the SDK is kept, not raised."""

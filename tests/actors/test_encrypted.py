@@ -5,7 +5,12 @@ import json
 import pytest
 import trio
 
-from smista.core.errors import InvalidRequest, ProviderRejected, ProviderUnavailable
+from smista.core.errors import (
+    InternalError,
+    InvalidRequest,
+    ProviderRejected,
+    ProviderUnavailable,
+)
 from smista.core.events import Status
 from smista.core.messages import (
     Break,
@@ -19,7 +24,7 @@ from smista.core.messages import (
     SealedRows,
 )
 from smista.core.stream import TextDelta, Usage
-from smista.core.unsealed import references
+from smista.core.unsealed import listed, references
 from tests.actors.house import USER, request
 from tests.actors.sealed import Watched, open_sealed, restarted
 from tests.fakes import ScriptedProvider, Stall, called, descriptor, said
@@ -689,6 +694,84 @@ async def test_runs_that_fail_for_ever_do_not_pile_up_more_than_can_be_sealed(mo
         assert len(traces) <= 30
         await client.finish(ending)
         assert len(await client.said()) == 11
+
+
+async def test_what_one_request_cannot_carry_is_sealed_in_several(monkeypatch):
+    monkeypatch.setattr("smista.core.sealing.LISTED_AT_MOST", 12_000)
+    model = ScriptedProvider(*([[ProviderRejected("PLANTED")]] * 4), said("well"))
+    async with open_sealed(model) as client:
+        for n in range(4):
+            await client.execute(f"PLANTED {n} " + "x" * 8_000)
+        ending, rounds = await client.execute("PLANTED last"), 0
+        while ending.status is not Status.IDLE:
+            assert sum(map(len, ending.data["to_encrypt"].values())) <= 12_000
+            ending, rounds = await client.tell(client.sealing(ending)), rounds + 1
+        assert rounds > 3
+        assert [text[:9] for _, text in await client.said()] == [
+            *(f"PLANTED {n}" for n in range(4)),
+            "PLANTED l",
+            "well",
+        ]
+
+
+async def test_what_never_fits_into_a_request_is_given_up_and_the_session_goes_on(monkeypatch):
+    monkeypatch.setattr("smista.core.sealing.LISTED_AT_MOST", 12_000)
+    async with open_sealed(ScriptedProvider(said("one"), said("two"))) as client:
+        await client.finish(await client.execute("PLANTED " + "\u4e16" * 5_000))
+        await client.finish(await client.execute("PLANTED again"))
+        assert [text for _, text in await client.said()] == ["one", "PLANTED again", "two"]
+
+
+async def test_a_row_that_no_response_listed_is_given_up_with_its_router(monkeypatch):
+    monkeypatch.setattr("smista.core.sealing.LISTED_AT_MOST", 12_000)
+    model = ScriptedProvider([ProviderRejected("PLANTED")], said("well"))
+    async with open_sealed(model) as client:
+        await client.execute("PLANTED " + "x" * 11_000)
+        ending = await client.execute("PLANTED " + "y" * 11_000)
+        assert len(ending.data["to_encrypt"]) == 1
+        async with restarted(client) as again:
+            assert (await again.tell(again.sealing(ending))).status is Status.IDLE
+            assert len(await again.said()) == 1
+
+
+async def test_a_session_that_waits_tells_only_what_its_answer_has_to_seal(nursery):
+    stall = Stall()
+    model = ScriptedProvider(
+        called("read_file", '{"path": "a"}'), [TextDelta(text="PLANTED half"), stall]
+    )
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED")
+        results = client.results(ending)
+        nursery.start_soon(client.tell, results)
+        await stall.reached.wait()
+        await client.house.directory.drain(grace=0, settle=5)
+        detail = await client.house.directory.fetch(USER, client.session_id)
+        told = detail["metadata"]["run"]["data"]["to_encrypt"]
+        state = client.house.directory._awake[client.session_id].state
+        assert set(told) == set(listed(state.run.unsealed))
+
+
+async def test_a_fault_of_the_router_is_answered_and_closes_the_session_only(monkeypatch):
+    async with open_sealed(ScriptedProvider(said("one"))) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr("actors.session.wrong_answer", lambda *_: 1 / 0)
+            with pytest.raises(InternalError):
+                await client.execute("PLANTED")
+        await client.finish(await client.execute("PLANTED"))
+
+
+async def test_texts_nested_beyond_measure_are_refused():
+    model = ScriptedProvider(called("read_file", '{"path": "a"}'), said("one"), said("two"))
+    async with open_sealed(model) as client:
+        ending = await client.execute("PLANTED")
+        await client.finish(await client.tell(client.results(ending)))
+        async with restarted(client) as again:
+            ending = await again.tell(Execute(request=request("PLANTED")))
+            deep = dict.fromkeys(ending.data["to_decrypt"], "[" * 200_000)
+            data = DecryptedData(plaintext=deep, encrypted=again.seal(ending))
+            with pytest.raises(InvalidRequest, match="form it was sealed in"):
+                await again.tell(Decrypted(data=data))
+            await again.finish(await again.through(ending))
 
 
 async def test_nothing_of_a_run_but_its_rows_is_left_when_it_is_over():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from smista.core.envelopes import content_size, decoded_size, fault_of, wrong_envelopes
 from smista.core.errors import InvalidRequest
@@ -75,6 +76,12 @@ def test_an_envelope_is_judged_by_its_shape_alone(change, fault):
 def test_base64_of_any_kind_has_the_size_of_its_bytes(data, urlsafe, padded):
     text = (urlsafe_b64encode if urlsafe else b64encode)(data).decode()
     assert decoded_size(text if padded else text.rstrip("=")) == len(data)
+
+
+@pytest.mark.parametrize("version", ["2", 2.0, True, None])
+def test_a_version_is_a_whole_number_and_nothing_like_it(version):
+    with pytest.raises(ValidationError):
+        Envelope.model_validate({**SOUND.model_dump(), "version": version})
 
 
 def test_a_refusal_names_references_and_no_other_words():
@@ -226,6 +233,16 @@ async def test_envelopes_complete_the_rows_and_the_texts_open_them_again():
     assert notes_of(whole) == done.state.noted
     assert isinstance(whole.facts[0].content, Opened)
     assert whole.facts[0].key == "PLANTED"
+
+
+async def test_what_was_sealed_of_a_run_does_not_say_which_run_it_was():
+    record, state = await planted_turn()
+    done = cut(record, state)
+    woken = replace(done.state, texts={}, input=None)
+    later, _ = arrive(woken, dict.fromkeys(references(done.state.run.unsealed), SOUND))
+    name = f"run_input:{record.input.run_id}"
+    lie = {**json.loads(done.state.texts[name]), "run_id": "x", "created_at": "2000-01-01T00:00"}
+    assert opened(later, {name: json.dumps(lie)}).input == record.input
 
 
 async def test_a_checkpoint_that_waits_for_nothing_is_idle():
