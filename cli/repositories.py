@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,8 @@ def names_bare_content(words: Sequence[str], root: Path, environ: Mapping[str, s
 
     Where that cannot be found out, it counts as one. *root* has nothing risky in its configuration.
     """
-    named = {name for word in words for name in _objects(word)}
+    revisions = takewhile(lambda word: word != "--", words)
+    named = {name for word in revisions for name in _objects(word)}
     if len(named) > _MAX_NAMED:
         return True
     try:

@@ -178,6 +178,12 @@ async def test_content_that_is_named_by_its_id_alone_counts_as_restricted(here):
         assert outcome.restricted, words
 
 
+async def test_many_files_can_be_shown_at_once(here):
+    _, outcome = await run(here, "diff", "--", "a.py", *(f"{n}.py" for n in range(30)))
+    assert "+two" in outcome.content
+    assert outcome.restricted is None
+
+
 async def test_a_commit_named_by_its_id_is_shown(here):
     _, outcome = await run(here, "show", git(here, "rev-parse", "HEAD"))
     assert "+one" in outcome.content
