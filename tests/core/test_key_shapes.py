@@ -189,5 +189,6 @@ def _seconds(text: str) -> float:
 @pytest.mark.parametrize("piece", _PIECES)
 def test_twice_the_text_takes_about_twice_the_time(piece: str):
     small, large = (piece * (size // len(piece)) for size in (_MEGABYTE // 8, _MEGABYTE))
-    slow = min(_seconds(small) for _ in range(3))
-    assert _seconds(large) < 8 * 4 * max(slow, 0.005)
+    # The best of several: a collection of garbage in between is no fault of the search.
+    slow, slower = (min(_seconds(text) for _ in range(3)) for text in (small, large))
+    assert slower < 8 * 4 * max(slow, 0.005)
