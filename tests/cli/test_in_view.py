@@ -1,7 +1,7 @@
 """Once restricted content was in view, nothing carries it away unasked. Nobody hears a word."""
 
-import subprocess
 import shlex
+import subprocess
 import sys
 from functools import partial
 from uuid import uuid4
