@@ -73,6 +73,13 @@ _ADDING: Final = frozenset(
         *("shortlog", "show", "show-branch", "show-ref", "status", "var", "version", "whatchanged"),
     }
 )
+_HARMLESS_GLOBALS: Final = frozenset({"-P", "--no-pager", "--no-optional-locks"})
+_OF_A_PERSON: Final = re.compile(r"user\.(name|email)=.*", re.DOTALL)
+# git takes the beginning of a long option for the whole.
+_FURTHER: Final = re.compile(
+    r"-O|--(?:op|out|ext(?!end)|textc|exe|upl|rece|te$|tem|no-ind)|--(?:o|ou|u|up|ex|e|x)(?:=|$)"
+)
+_FURTHER_OF_CLONE: Final = re.compile(rf"{_FURTHER.pattern}|-c|--con|-u|--sep")
 _VALUED: Final = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace"})
 EXCLUDABLE: Final = frozenset({"diff", "show", "log", "grep"})
 """Subcommands that can be told which files to leave out."""
@@ -124,6 +131,21 @@ def shows_content(arguments: Sequence[str]) -> bool:
 
 def _is_quiet(word: str) -> bool:
     return not word.startswith("-") or bool(_ALLOWED["log"].fullmatch(word))
+
+
+def reaches_further(arguments: Sequence[str]) -> bool:
+    """Say if other programs may be started, or files elsewhere be written, as the words tell."""
+    words = iter(arguments)
+    for word in words:
+        if word == "-c" and _OF_A_PERSON.fullmatch(next(words, "")):
+            continue
+        if word.startswith("-"):
+            if word not in _HARMLESS_GLOBALS:
+                return True
+            continue
+        wide = _FURTHER_OF_CLONE if word == "clone" else _FURTHER
+        return any(map(wide.match, words))
+    return False
 
 
 def rewrites_history(arguments: Sequence[str]) -> bool:

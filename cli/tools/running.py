@@ -6,7 +6,7 @@ from typing import Any
 
 from cli.files import Unusable
 from cli.git_tool import GitCall, prepare_git, run_git
-from cli.git_words import rewrites_history
+from cli.git_words import reaches_further, rewrites_history
 from cli.shell import DEFAULT_SECONDS, MAX_SECONDS, run_shell
 from cli.surroundings import Surroundings
 from cli.tools.arguments import know, number, string
@@ -39,8 +39,16 @@ def prepare_git_call(
         shown=shlex.join(["git", *git.arguments]),
         action=git,
         confined=git.harmless,
-        warning="this can rewrite history" if rewrites_history(git.arguments) else None,
+        warning=_warning(git),
     )
+
+
+def _warning(git: GitCall) -> str | None:
+    if rewrites_history(git.arguments):
+        return "this can rewrite history"
+    if not git.harmless and reaches_further(git.arguments):
+        return "this can start other programs, or write elsewhere"
+    return None
 
 
 def prepare_fetch(arguments: Mapping[str, Any]) -> Prepared:

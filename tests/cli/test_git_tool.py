@@ -289,6 +289,22 @@ def test_what_only_adds_may_be_agreed_to_in_advance(here, line):
     assert prepare(call("git", arguments=line.split()), here).warning is None
 
 
+FURTHER = """
+grep -Osh x|grep --open-files-in-pager=sh x|grep --op=sh x|diff --output=/tmp/x|log --outp /tmp/x
+show --ext-diff|diff --textconv|init --template=/tmp/x|diff --no-index a /etc/passwd
+-c core.fsmonitor=x status|-c user.name=x -c core.editor=x commit|--config-env=a.b=C status
+-C /tmp status|--git-dir=/tmp/x status|--work-tree=/ add .|--exec-path=/tmp status
+fetch --upload-pack=x|push --receive-pack=x|push --exec=x|clone -c core.x=y a b|clone -u x a b
+clone --config core.x=y a|clone --template=x a
+"""
+
+
+@pytest.mark.parametrize("line", FURTHER.strip().replace("\n", "|").split("|"))
+def test_what_starts_other_programs_is_never_agreed_to_in_advance(here, line):
+    prepared = prepare(call("git", arguments=line.split()), here)
+    assert "other programs" in prepared.warning
+
+
 async def test_yes_to_git_is_no_yes_to_losing_work(here):
     host = TerminalHost(here, ToolsConfig(), terminal=None, named=frozenset({"git"}))
     kept, lost = await host.run_tools(
