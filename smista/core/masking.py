@@ -75,12 +75,19 @@ class _Mask:
         payload = event.payload
         if event.event_type is not EventType.TOOL_CALL or isinstance(payload, Envelope):
             return event
-        masked = {name: self._text(payload[name]) for name in _QUOTED if name in payload}
+        masked = {name: self._quoted(payload[name]) for name in _QUOTED if name in payload}
         kinds = sorted({kind for _, found in masked.values() for kind in found})
         if not kinds:
             return event
         texts = {name: text for name, (text, _) in masked.items()}
         return replace(event, payload={**payload, **texts, "masked": kinds})
+
+    def _quoted(self, value: Any) -> tuple[Any, tuple[str, ...]]:
+        """Mask what an event quotes: a text, as turns write it, or whatever was imported."""
+        if isinstance(value, str):
+            return self._text(value)
+        kinds: set[str] = set()
+        return _masked_value(value, "", kinds), tuple(kinds)
 
     def _content(self, content: SecretContent | None) -> tuple[SecretContent | None, list[str]]:
         if not isinstance(content, Plain):

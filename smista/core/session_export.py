@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime
 
+from smista.core.envelopes import fault_of
 from smista.core.errors import InvalidRequest
 from smista.core.intents import TaskIntent
 from smista.core.policy import Frozen
@@ -251,8 +252,9 @@ class _Faults:
     def _envelope(self, place: str, envelope: Envelope, key_id: str | None) -> None:
         if key_id is None:
             self._add(place, "sealed_in_a_plain_session")
-        elif envelope.key_id != key_id:
-            self._add(place, "sealed_with_another_key")
+        elif fault := fault_of(envelope, key_id):
+            other = fault == "key_id"
+            self._add(place, "sealed_with_another_key" if other else f"malformed_{fault}")
 
     def _events(self, export: SessionExport) -> None:
         key_id = export.session.key_id

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
+from smista.core.errors import InvalidRequest
 from smista.core.intents import TaskIntent
 from smista.core.records import (
     ApprovalRecord,
@@ -25,6 +26,7 @@ from smista.storage.facts import facts_from
 from smista.storage.packing import events_from, references_from
 from smista.storage.rows import Row, Unit, key_text, secret_from_text, session_row
 from smista.storage.turns import turn_unit
+from smista.storage.values import Unstorable
 
 _COUNTED: Final = {
     "messages": ("session_message", "messages"),
@@ -177,8 +179,14 @@ def _batches(events: Sequence[Row], payloads: Sequence[Row]) -> Iterable[EventBa
 
 
 def copy_unit(copy: SessionCopy) -> Unit:
-    """Return the rows of *copy*, the session's own first, so that a torn write can be mended."""
-    unit = turn_unit(record_of(copy))
+    """Return the rows of *copy*, the session's own first, so that a torn write can be mended.
+
+    Raises InvalidRequest for what cannot be stored: the document is wrong then, not the store.
+    """
+    try:
+        unit = turn_unit(record_of(copy))
+    except Unstorable as error:
+        raise InvalidRequest(f"the session cannot be imported: {error}") from None
     own = session_row(copy.session)
     return replace(unit, inserts={"session": [own], **unit.inserts}, session=None, touched=None)
 

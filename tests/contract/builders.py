@@ -31,7 +31,13 @@ from smista.ports.journal import Journal
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 MS = int(AT.timestamp() * 1000)
-ENVELOPE = Envelope(version=2, algorithm="a", key_id="kf_1", nonce="bm9uY2U", ciphertext="eA")
+ENVELOPE = Envelope(
+    version=2,
+    algorithm="xchacha20poly1305",
+    key_id="kf_1",
+    nonce="bm9uY2U" + "A" * 25,
+    ciphertext="eA" + "A" * 20,
+)
 
 
 def id_of(number: int) -> str:

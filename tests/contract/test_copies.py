@@ -170,6 +170,32 @@ async def test_a_key_in_an_imported_call_is_not_stored(journal: Journal):
     assert key not in str(await journal.read_out(told.session))
 
 
+@pytest.mark.parametrize("quoted", [None, 5, ["{key}"], {"token": "{key}"}])
+async def test_what_an_imported_event_quotes_is_masked_whatever_its_form(journal: Journal, quoted):
+    key = "ghp_" + "Ab1" * 12
+    document = _document(await journal.read_out(await _filled(journal)))
+    payload = {**document["trace"][0]["events"][0]["plaintext"], "result": quoted}
+    (first, *rest) = document["trace"][0]["events"]
+    document["session"]["id"] = id_of(501)
+    document["trace"][0]["events"] = [
+        {**first, "event_type": "tool_call", "plaintext": payload},
+        *rest,
+    ]
+    copy = _back(json.loads(json.dumps(document).replace("{key}", key)))
+    await journal.take_in(copy)
+    stored = str(await journal.read_out(copy.session))
+    assert key not in stored
+    assert ("github token" in stored) is isinstance(quoted, list | dict)
+
+
+async def test_a_number_that_cannot_be_stored_is_the_documents_fault(journal: Journal):
+    document = _document(await journal.read_out(await _filled(journal)))
+    document["session"]["id"] = id_of(502)
+    copy = _back(_with(document, "trace.0.events.0.plaintext.reason", 10**30))
+    with pytest.raises(InvalidRequest, match="cannot be imported"):
+        await journal.take_in(copy)
+
+
 @pytest.fixture
 async def sealed(journal: Journal) -> SessionCopy:
     session = await new_session(journal, 30, key_id=ENVELOPE.key_id)
@@ -247,6 +273,9 @@ async def test_what_was_not_exported_so_is_refused_with_its_place(
     [
         ("messages.0.content", {"text": "readable"}),
         ("session.key_id", "kf_2"),
+        ("messages.0.content.envelope.nonce", "short"),
+        ("messages.0.content.envelope.version", 10**30),
+        ("trace.0.events.0.encrypted.algorithm", "none"),
         ("trace.0.events.0", None),
         ("messages.1.calls", ["x"]),
     ],
