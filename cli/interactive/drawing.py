@@ -51,7 +51,11 @@ class Pen:
 
     def diff(self, text: str) -> str:
         """Return a change or a command whole, each line marked by what it does."""
-        return "".join(f"  {self._diff_line(line)}\n" for line in visible(text).split("\n"))
+        return "".join(f"  {self._diff_line(line, line)}\n" for line in visible(text).split("\n"))
+
+    def diff_row(self, piece: str, *, of: str, goes_on: bool) -> str:
+        """Return a *piece* of a line of `diff`, marked by what the whole line does."""
+        return f"{'  ↳ ' if goes_on else '  '}{self._diff_line(piece, of)}\n"
 
     def title(self, text: str) -> str:
         return self._lines(visible_line(text), lambda row: self.styled(row, "1"), 2)
@@ -92,9 +96,9 @@ class Pen:
     def _coloured(self, harmless: str, code: str) -> str:
         return self.styled(harmless, code) if self._colour else harmless
 
-    def _diff_line(self, line: str) -> str:
+    def _diff_line(self, shown: str, line: str) -> str:
         code = _DIFF.get(line[:1])
-        return self._coloured(line, code) if code else line
+        return self._coloured(shown, code) if code else shown
 
     def _drawn(self, what: "RenderableType", width: int) -> str:
         from rich.color import ColorSystem

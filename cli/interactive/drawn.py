@@ -117,7 +117,10 @@ class DrawnScreen:
     async def ask(self, asked: Asked) -> Answer:
         async with self._one_question:
             said = await self._wait_answer(lambda ticket: self._drawn.ask(ticket, asked))
-        return said if isinstance(said, Answer) else Answer(approved=False)
+        answer = said if isinstance(said, Answer) else Answer(approved=False)
+        # The question goes from the screen; what was said to it stays in the record.
+        self.put(self.pen.dim(_recorded(asked.asked, answer)))
+        return answer
 
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
         async with self._one_question:
@@ -186,6 +189,15 @@ class DrawnScreen:
             live, self._live = self._live, None
         if live is not None:
             self._drawn.show_live(*live)
+
+
+def _recorded(asked: str, answer: Answer) -> str:
+    if answer.always:
+        return f"{asked} yes, always in this session"
+    question = f"{asked.partition('?')[0]}?"
+    if answer.approved:
+        return f"{question} yes"
+    return f"{question} no: {answer.reason}" if answer.reason else f"{question} no"
 
 
 @asynccontextmanager

@@ -21,11 +21,13 @@ from smista.local.paths import (
     write_all,
     write_private,
 )
+from smista.sdk.errors import is_object
 
 _MOST: Final = 1_000
 _LONGEST: Final = 64 * 1024
 """Bytes of a prompt that is worth keeping."""
 
+_BEGINNING: Final = 80
 _TOO_LARGE: Final = 4 * 1024 * 1024
 
 
@@ -40,6 +42,19 @@ def load_history(here: Surroundings) -> list[str]:
     if len(content) > _TOO_LARGE:
         write_private(history_path(here), b"\n".join(lines))
     return list(_prompts(lines, here))
+
+
+def beginnings(here: Surroundings) -> dict[str, str]:
+    """Return the first line of the first prompt of each encrypted session, by its id. Blocks."""
+    known: dict[str, Sealer] = {}
+    first: dict[str, str] = {}
+    for kept in _lines((read_private(history_path(here)) or b"").split(b"\n")):
+        session_id = kept.get("session") if is_object(kept) else None
+        if isinstance(session_id, str) and session_id not in first:
+            prompt = _opened(kept, known, partial(sealer_of, here))
+            if prompt is not None:
+                first[session_id] = prompt.strip().split("\n", 1)[0][:_BEGINNING]
+    return first
 
 
 def keep(here: Surroundings, prompt: str, *, session_id: str, sealed: bool) -> None:
@@ -60,14 +75,18 @@ def keep(here: Surroundings, prompt: str, *, session_id: str, sealed: bool) -> N
 
 def _prompts(lines: list[bytes], here: Surroundings) -> Iterator[str]:
     known: dict[str, Sealer] = {}
-    for line in lines:
-        try:
-            kept: object = json.loads(line)
-        except ValueError:
-            continue  # the end of a line that was not written whole
+    for kept in _lines(lines):
         prompt = kept if isinstance(kept, str) else _opened(kept, known, partial(sealer_of, here))
         if prompt is not None:
             yield prompt
+
+
+def _lines(lines: list[bytes]) -> Iterator[object]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # the end of a line that was not written whole
 
 
 def _opened(kept: object, known: dict[str, Sealer], find: "partial[Sealer]") -> str | None:

@@ -1,7 +1,6 @@
 """The person at the prompt and their machine, as a run sees them."""
 
-from collections.abc import Mapping
-from math import ceil
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import trio
@@ -10,6 +9,7 @@ from prompt_toolkit.utils import get_cwidth
 from cli.approvals import Answer
 from cli.copies import Copies
 from cli.interactive.gauge import Gauge
+from cli.interactive.rows import cells
 from cli.interactive.screen import Asked, Row, Screen
 from cli.interactive.telling import Telling
 from cli.machine import Machine
@@ -33,8 +33,10 @@ from smista.core.policy import ToolsConfig
 from smista.core.privacy import Guard
 from smista.sdk.run import Approval
 
-_LONGEST: Final = 2_000
-"""Characters of one row of a question; a longer line goes on in the next."""
+_MARGIN: Final = 4
+"""Columns left of the rows of a question, and of the mark of those that go on."""
+
+_TAB: Final = 4
 
 _OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR})
 
@@ -167,15 +169,16 @@ def rows_of(shown: str, screen: Screen, *, as_markdown: bool = False) -> tuple[R
         return ()
     if as_markdown and screen.draws:
         drawn = screen.pen.markdown(shown, screen.width).rstrip("\n")
-        return tuple(Row(text=f"{line}\n") for line in drawn.split("\n"))
+        return tuple(Row(text=f"{line}\n", width=screen.width) for line in drawn.split("\n"))
     lines = visible(shown).removesuffix("\n").split("\n")
-    pieces = [part for line in lines for part in _parts(line)]
-    columns = max(screen.width, 1)
-    return tuple(
-        Row(text=screen.pen.diff(piece), height=ceil((get_cwidth(piece) + 2) / columns))
-        for piece in pieces
-    )
+    if not screen.draws:
+        return tuple(Row(text=screen.pen.diff(line)) for line in lines)
+    return tuple(row for line in lines for row in _rows(line, screen))
 
 
-def _parts(line: str) -> list[str]:
-    return [line[at : at + _LONGEST] for at in range(0, len(line) or 1, _LONGEST)]
+def _rows(line: str, screen: Screen) -> Iterator[Row]:
+    """Yield the rows of one line. What goes on is marked: it must not look like a line itself."""
+    room = max(screen.width - _MARGIN, 1)
+    for number, piece in enumerate(cells(line.expandtabs(_TAB), room, by_words=True)):
+        shown = screen.pen.diff_row(piece, of=line, goes_on=number > 0)
+        yield Row(text=shown, width=get_cwidth(piece) + _MARGIN)

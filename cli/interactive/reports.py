@@ -55,9 +55,10 @@ def unavailable_report(entries: Iterable[Unavailable]) -> str:
     return f"not listed: {', '.join(names)}"
 
 
-def session_choice(summary: SessionSummary) -> str:
-    """Return one line for the list of sessions."""
-    return f"{clock(summary.updated_at)}  {summary.title or 'a session without a title'}"
+def session_choice(summary: SessionSummary, begun: str | None, *, here: bool) -> str:
+    """Return one line for the list of sessions. *begun* is its first prompt, where known."""
+    title = begun or summary.title or "a session without a title"
+    return f"{clock(summary.updated_at)}  {title}{'  (this one)' if here else ''}"
 
 
 def clock(moment: datetime) -> str:

@@ -9,17 +9,21 @@ from prompt_toolkit.utils import get_cwidth
 _LEAD: Final = re.compile(r"[ ]*(?:\S+(?: \S+)*[ ]{2,}){0,2}")
 """The blanks at the beginning of a line, and its first columns."""
 
+_TAB: Final = 4
+
 
 def last_rows(text: str, columns: int, rows: int) -> list[str]:
     """Return the last *rows* rows that *text* takes in a terminal of *columns*. Pure."""
     found: list[str] = []
-    for line in text[-4 * columns * rows :].split("\n"):
+    for line in text[-4 * columns * rows :].expandtabs(_TAB).split("\n"):
         found += cells(line, columns, by_words=True)
     return found[-rows:]
 
 
 def cells(line: str, columns: int, *, by_words: bool = False) -> list[str]:
     """Return *line* in pieces that are at most *columns* cells wide, at least one. Pure."""
+    if line.isascii():
+        return _narrow_cells(line, columns, by_words=by_words)
     pieces: list[str] = []
     piece, width = "", 0
     for char in line:
@@ -34,6 +38,19 @@ def cells(line: str, columns: int, *, by_words: bool = False) -> list[str]:
     return [*pieces, piece]
 
 
+def _narrow_cells(line: str, columns: int, *, by_words: bool) -> list[str]:
+    """Do what `cells` does where each character is one cell, many times faster. Pure."""
+    pieces: list[str] = []
+    begin = 0
+    while len(line) - begin > columns:
+        end = begin + columns
+        if by_words and line[end] != " ":
+            end = line.rfind(" ", begin, end) + 1 or end
+        pieces.append(line[begin:end])
+        begin = end
+    return [*pieces, line[begin:]]
+
+
 def wrapped(line: str, columns: int, *, least: int = 0) -> list[str]:
     """Return *line* cut between words into rows of *columns* cells. Pure.
 
@@ -45,7 +62,8 @@ def wrapped(line: str, columns: int, *, least: int = 0) -> list[str]:
         return [line]
     lead = get_cwidth(_lead(line[:columns]))
     indent = " " * (lead if least <= lead <= columns // 2 else min(least, columns // 2))
-    rows, row = [], ""
+    rows: list[str] = []
+    row = ""
     for word in re.findall(r"[ ]*[^ ]+", line):
         if row.strip() and get_cwidth(row + word) > columns:
             rows.append(row)

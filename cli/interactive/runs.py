@@ -31,7 +31,7 @@ from smista.core.request import ExecuteRequest, Skill, TaskInput
 from smista.local.config_files import ConfigFile, load_client_config
 from smista.local.config_overrides import Override, override
 from smista.sdk.client import Client
-from smista.sdk.errors import SdkError
+from smista.sdk.errors import SdkError, Unreachable
 from smista.sdk.run import Steering, drive, resume
 
 MAX_TITLE: Final = 80
@@ -62,7 +62,7 @@ class Conversation:
     noticed: frozenset[str] = frozenset()
 
     def say(self, line: str) -> None:
-        self.telling.end()
+        """Put *line* above what is being answered, which it leaves whole."""
         self.screen.put(self.screen.pen.dim(line))
 
     def notice(self, notices: Iterable[str]) -> None:
@@ -254,8 +254,12 @@ class Runs:
         try:
             with talk.line.held():
                 turn = await go()
+            talk.telling.end()
             if turn.status is Status.IDLE:
                 talk.say("stopped")
+        except Unreachable:
+            talk.say("once the router is back, /resume goes on with this run")
+            raise
         finally:
             self.heard = host.heard
             self.settle()

@@ -33,10 +33,14 @@ Input = Entered | Stop | Leave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A harmless line with styles of ours, and the rows of the terminal that it takes."""
+    """A harmless line with styles of ours, and the cells that it takes at most."""
 
     text: str
-    height: int = 1
+    width: int = 0
+
+    def height(self, columns: int) -> int:
+        """Return the rows that it takes in a terminal of *columns*."""
+        return max(1, -(-self.width // max(columns, 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from cli.commands.undo import title_of
 from cli.failures import CommandError
 from cli.files import Unusable
 from cli.git import read_diff
+from cli.interactive.history import beginnings
 from cli.interactive.host import rows_of
 from cli.interactive.reports import (
     AUTO,
@@ -116,7 +117,6 @@ class Desk:
     async def _reasoning(self, _rest: str) -> None:
         talk = self._talk
         thought = talk.telling.reasoning or "the model told no reasoning"
-        talk.telling.end()
         talk.screen.put(talk.screen.pen.dim(thought, hang=0))
 
     async def _status(self, _rest: str) -> None:
@@ -274,11 +274,16 @@ class Desk:
     async def _choose_session(self, client: Client) -> str | None:
         talk = self._talk
         found = await client.sessions(scope=str(talk.here.root))
-        current = None if talk.session is None else talk.session.id
-        sessions = [each for each in found if not each.archived and each.id != current]
+        sessions = [each for each in found if not each.archived]
         if not sessions:
-            raise CommandError(f"there is no other session for {talk.here.root}")
-        options = [visible_line(session_choice(each)) for each in sessions]
+            raise CommandError(f"there is no session for {talk.here.root}")
+        # The titles of encrypted sessions tell little; how they began is known here alone.
+        begun = await trio.to_thread.run_sync(beginnings, talk.here)
+        current = None if talk.session is None else talk.session.id
+        options = [
+            visible_line(session_choice(each, begun.get(each.id), here=each.id == current))
+            for each in sessions
+        ]
         chosen = await talk.screen.choose("Which session?", options)
         return None if chosen is None else sessions[chosen].id
 
@@ -303,7 +308,6 @@ class Desk:
             self._talk.telling.end()
 
     def _show(self, text: str) -> None:
-        self._talk.telling.end()
         self._talk.screen.put(self._talk.screen.pen.plain(text))
 
     async def _client_of_session(self) -> tuple[Client, Opened]:

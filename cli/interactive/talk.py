@@ -13,7 +13,7 @@ import trio
 from cli.failures import exit_code, explanation, leaves
 from cli.interactive.gauge import Gauge
 from cli.interactive.line import RouterLine
-from cli.interactive.runs import Conversation, Runs, Setting
+from cli.interactive.runs import Conversation, Runs, Setting, shortened
 from cli.interactive.screen import Entered, Leave, Screen, Stop
 from cli.interactive.slash import Desk
 from cli.interactive.telling import Telling
@@ -65,6 +65,7 @@ class Talk:
             case Slash() as slash if slash.command.name == "quit":
                 nursery.cancel_scope.cancel(reason="the person left")
             case Slash() as slash if slash.command.anytime:
+                self._record(said)
                 nursery.start_soon(self._do_beside, slash)
             case Slash() as slash if self._runs.going:
                 self._say_fault(f"/{slash.command.name} has to wait for the end of the run")
@@ -77,10 +78,15 @@ class Talk:
             case _ if self._busy:
                 self._waiting.append(said)
             case Slash() as slash:
+                self._record(said)
                 self._begin(nursery, slash)
             case None:
                 self._runs.begun = True
                 self._begin(nursery, said)
+
+    def _record(self, said: Entered) -> None:
+        """Put the command above its answer, so that it is known what that answers."""
+        self._screen.put(self._screen.pen.prompt(shortened(said.text), "> "))
 
     def _next(self, nursery: trio.Nursery) -> None:
         if self._waiting and not self._busy:
@@ -184,5 +190,4 @@ class Talk:
                 self._say_fault(explanation(part))
 
     def _say_fault(self, text: str) -> None:
-        self._telling.end()
         self._screen.put(self._screen.pen.fault(text))

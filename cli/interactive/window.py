@@ -250,14 +250,16 @@ class Face:
         """Bring more of the question on screen, as much as fits."""
         if self.question is None:
             return
-        room = max(3, self._output.get_size().rows - 7)
+        size = self._output.get_size()
+        room = max(3, size.rows - 7)
         taken = 0
         page: list[str] = []
         for row in self.question.left:
-            if page and taken + row.height > room:
+            height = row.height(size.columns)
+            if page and taken + height > room:
                 break
             page.append(row.text)
-            taken += row.height
+            taken += height
         left = self.question.left[len(page) :]
         self.question = replace(self.question, left=left, shown_at=time.monotonic())
         self.print(before + "".join(page))
@@ -421,15 +423,19 @@ class Face:
     def _question_text(self, question: Question) -> StyleAndTextTuples:
         rows = "\n".join(wrapped(question.asked, self._output.get_size().columns))
         asked: StyleAndTextTuples = [("class:asked", f"{rows}\n")]
+        hint = "\n".join(wrapped(self._hint(question), self._output.get_size().columns))
+        return [*asked, ("", hint)]
+
+    def _hint(self, question: Question) -> str:
         if question.why:
-            return [*asked, ("", "no; tell the model why, or press Enter alone")]
+            return "no; tell the model why, or press Enter alone"
         if self.buffer.text not in ("", "y", "a", "n"):
-            return [*asked, ("", "Enter sends what you typed instead; Ctrl-C clears it")]
+            return "Enter sends what you typed instead; Ctrl-C clears it"
         if question.left:
             lines = "1 more line" if len(question.left) == 1 else f"{len(question.left)} more lines"
-            return [*asked, ("", f"{lines}: Space · n no")]
+            return f"{lines}: Space · n no"
         always = " · a yes, always in this session" if question.always else ""
-        return [*asked, ("", f"y yes{always} · n no")]
+        return f"y yes{always} · n no"
 
     def _status_text(self) -> StyleAndTextTuples:
         forms = [form for form in self._status if form]

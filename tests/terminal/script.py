@@ -46,6 +46,15 @@ when = {{ user = 'back off' }}
 say = [{{ error = {{ status = 429, message = "later", retry_after = "15" }} }}]
 
 [[rules]]
+name = "code"
+when = {{ user = 'write code' }}
+say = [
+    {{ text = "```python\\nfirst = 1\\n" }},
+    {{ pause_ms = 1000 }},
+    {{ text = "second = 2\\n```\\n\\nAfter it, **bold**.\\n" }},
+]
+
+[[rules]]
 name = "fix"
 when = {{ user = 'fix the typo' }}
 say = [

@@ -122,16 +122,19 @@ class Seat:
     def idle(self) -> None:
         """Wait until no run is going and nothing is typed."""
         self.until(
-            lambda: self.typed in (">", "plan >") and "Esc stops" not in "\n".join(self.lines),
+            lambda: self.typed in (">", "plan >") and not self._is_busy(),
             "an idle prompt",
         )
 
     def settle_question(self, asked: str) -> None:
         """Wait until *asked* was on the screen for long enough to be answered."""
-        self.see(asked)
+        self.until(lambda: asked in self.text and self._is_asked(), f"{asked!r}")
         seen = time.monotonic()
         with self.news:
             self.news.wait_for(lambda: time.monotonic() - seen >= SETTLED, SETTLED)
+
+    def _is_asked(self) -> bool:
+        return any(line.endswith(("n no", "n because … to say why:")) for line in self.lines)
 
     def begins_anew(self) -> bool:
         """End the session and forget what was seen; return whether that went well."""
@@ -160,7 +163,10 @@ class Seat:
 
     def _rests(self) -> bool:
         at_prompt = self.typed.startswith("> ") or self.typed == ">"
-        return at_prompt and "Esc stops" not in "\n".join(self.lines)
+        return at_prompt and not self._is_busy()
+
+    def _is_busy(self) -> bool:
+        return "Esc stops" in "\n".join(self.lines) or self._is_asked()
 
     def say(self, prompt: str, answer: str) -> None:
         """Send *prompt* and wait for *answer*."""

@@ -101,7 +101,7 @@ def test_a_plan_is_shown_as_markdown_and_carried_out_after_y(at):
     at.settle_question("carry this plan out?")
     assert "1. look" not in at.text.split("plan .smista")[1]
     at.send("y")
-    at.gone("carry this plan out?")
+    at.see("carry this plan out? yes")
     at.idle()
     assert "stopped" not in at.text
     at.enter("/chat")

@@ -2,7 +2,7 @@
 
 from tests.e2e.house import running
 from tests.terminal.script import POLICY
-from tests.terminal.seat import UP, seat
+from tests.terminal.seat import ESC, UP, seat
 from tests.terminal.test_commands import session_ended_by_clear
 
 
@@ -21,8 +21,13 @@ def test_an_encrypted_session_is_spoken_in_looked_at_and_resumed(own_home):
             at.see("the default intent is 'chat', low")
             at.enter("/usage")
             at.see("3 calls ·")
+            at.enter("/resume")
+            at.see("a secret plan  (this one)")
+            at.send(ESC)
+            at.gone("Which session?")
             session_id = session_ended_by_clear(at)
             at.enter(f"/resume {session_id}")
+            at.see("in session")
             at.see("> a secret plan")
             at.see("You wrote: a secret plan")
             at.say("and on it goes", "You wrote: and on it goes")

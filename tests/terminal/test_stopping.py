@@ -59,7 +59,6 @@ def test_esc_says_no_to_a_question_first_and_stops_the_run_then(home, at):
     at.settle_question("do it?")
     at.send(CTRL_C)
     at.see("Ctrl-C again leaves")
-    at.gone("do it?")
     at.idle()
     assert home.hello.read_text() == "Helo, world!\n"
 
@@ -82,6 +81,24 @@ def test_what_is_entered_during_a_run_is_told_to_the_model(at):
     assert "+ now say hello" in at.text
 
 
+def test_what_is_entered_right_before_esc_is_told_in_order_or_comes_back(at):
+    at.enter("hold on")
+    at.see("it begins")
+    lines = [f"hold on, {word}" for word in ("one", "two", "three")]
+    for line in lines:
+        at.send(line)
+        at.until(lambda line=line: at.typed == f"> {line}", line)
+        at.send("\r")
+        at.until(lambda: at.typed == ">", "entered")
+    at.send(ESC)
+    at.see("stopped")
+    at.until(lambda: all(line in at.text for line in lines), "all of it")
+    assert sorted(lines, key=at.text.rfind) == lines
+    at.send("\x15" * 3)
+    at.idle()
+    at.say("hello", "You wrote: hello")
+
+
 def test_a_sentence_entered_at_a_question_takes_its_place(home, at):
     at.enter("fix the typo")
     at.settle_question("do it?")
@@ -102,7 +119,7 @@ def test_what_is_typed_stays_while_answers_stream_and_after_esc(at):
     at.until(lambda: at.typed == f"> {text}", "all of it")
     at.send(ESC)
     at.see("stopped")
-    assert at.typed == f"> {text}"
+    at.until(lambda: at.typed == f"> {text}", "still there")
     at.send("\r")
     at.see(f"You wrote: {text}")
 

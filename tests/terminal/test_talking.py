@@ -78,3 +78,29 @@ def test_ctrl_d_leaves_on_an_empty_line_only(at):
 def test_esc_alone_does_nothing(at):
     at.send(ESC)
     at.say("hello", "You wrote: hello")
+
+
+def test_a_command_during_an_answer_leaves_its_code_whole(at):
+    at.enter("write code slowly")
+    at.see("first = 1")
+    at.enter("/status")
+    at.see("router ok")
+    at.see("After it, bold.")
+    at.idle()
+    assert "```" not in at.text
+    assert "first = 1\n  second = 2" in at.text
+
+
+def test_long_lines_break_between_words_and_go_on_below_their_column(at):
+    at.resize(60, 30)
+    at.say("hello", "You wrote: hello")
+    at.enter("/trace")
+    at.see("intent    chat: no classification rule matched;\n                    the default")
+
+
+def test_a_narrow_status_line_keeps_the_model_and_the_cost(at):
+    at.resize(40, 20)
+    at.say("hello", "You wrote: hello")
+    status = at.lines[at.screen.cursor.y + 1]
+    assert status.startswith("chat · demo · 0.0")
+    assert status.endswith("USD")
