@@ -54,6 +54,7 @@ from smista.core.messages import Decision, ToolResultEntry
 from smista.core.policy import ToolsConfig
 from smista.core.privacy import Guard
 from smista.core.tools import ROUTER_TOOLS
+from smista.sdk.lost_calls import lost
 
 NOBODY: Final = "refused: it needs an answer, and there is no terminal to ask at"
 NO: Final = "the user said no"
@@ -136,6 +137,8 @@ class Machine:
         seen = await self._restriction.over(request)
         try:
             known = await self._known(seen)
+            if known is None and seen.masked:
+                return self._lost(seen)
             return await self._run_known(seen) if known is None else known
         except Unusable as fault:
             return await self._cannot(seen, fault)
@@ -159,6 +162,8 @@ class Machine:
         if known.done:
             self._person.say(f"→ {visible_line(request.name)}: done before smista was ended")
             return known.entry or ToolResultEntry(call_id=request.call_id, content=DONE)
+        if request.masked:
+            return self._refuse(request, UNKNOWN)
         answer = await self._ask(_question_again(request))
         if answer is not None and answer.approved:
             self._keeping.begin_again(request)
@@ -303,6 +308,12 @@ class Machine:
         if answer is None or not answer.approved:
             return self._refuse(request, _why(answer))
         return ToolResultEntry(call_id=request.call_id, content="", decision="approved")
+
+    def _lost(self, request: ToolRequest) -> ToolResultEntry:
+        self._person.say(
+            f"✗ {visible_line(request.name)}: what it was to do held a key, and is lost"
+        )
+        return lost(request)
 
     def _refuse(self, request: ToolRequest, why: str) -> ToolResultEntry:
         self.refused_last = True

@@ -1,6 +1,5 @@
-"""Calls whose arguments were not kept, because they held keys: answered, and never run."""
+"""A call whose arguments were not kept, because they held a key: answered, and never run."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from smista.core.events import ToolRequest
@@ -12,17 +11,8 @@ LOST: Final = (
 )
 
 
-def runnable(requests: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
-    """Return those of *requests* whose arguments are whole."""
-    return tuple(request for request in requests if not request.masked)
-
-
-def answers(requests: Sequence[ToolRequest]) -> tuple[ToolResultEntry, ...]:
-    """Return an answer to each of *requests* that cannot be run any more."""
-    return tuple(_lost(request) for request in requests if request.masked)
-
-
-def _lost(request: ToolRequest) -> ToolResultEntry:
+def lost(request: ToolRequest) -> ToolResultEntry:
+    """Return the answer to *request*, which is `masked` and was never begun."""
     # Nobody approved it, so a call that needed that must not count as approved.
     decision: Decision | None = None if request.requires_approval == "allow" else "rejected"
     return ToolResultEntry(call_id=request.call_id, content=LOST, is_error=True, decision=decision)

@@ -81,7 +81,10 @@ class Host(Protocol):
         ...
 
     async def run_tools(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolResultEntry, ...]:
-        """Return one result for each of *requests*, in their order."""
+        """Return one result for each of *requests*, in their order.
+
+        One that is `masked` lost its arguments: it cannot be run, `lost_calls.lost` answers it.
+        """
         ...
 
     async def decide(self, approval: Approval) -> ApprovalDecision: ...

@@ -94,6 +94,30 @@ async def test_an_id_stands_for_one_call(here):
     assert not (here.root / "marker").exists()
 
 
+def masked(call_id="c1"):
+    """A call as a router tells it that was started anew and did not keep its arguments."""
+    return ToolRequest(call_id, "shell", {}, "ask", masked=True)
+
+
+async def test_a_call_that_is_done_answers_so_though_the_router_lost_its_arguments(here):
+    (first,) = await run(await host_of(here), shell("echo x >> done; echo said"))
+    (again,) = await run(await host_of(here), masked())
+    assert again == first
+    assert (here.root / "done").read_text() == "x\n"
+
+
+async def test_a_call_that_was_begun_and_lost_its_arguments_is_refused(here, folder):
+    CallJournal(folder).start(shell("echo x"))
+    (result,) = await run(await host_of(here), masked())
+    assert (result.content, result.decision) == (UNKNOWN, "rejected")
+
+
+async def test_a_call_that_lost_its_arguments_before_it_was_begun_is_told_so(here):
+    (result,) = await run(await host_of(here), masked())
+    assert result.is_error
+    assert "not run" in result.content
+
+
 async def test_two_processes_do_not_begin_the_same_call(folder):
     first, second = CallJournal(folder), CallJournal(folder)
     assert first.start(shell("ls"))
