@@ -5,7 +5,7 @@ Pure: a session's state goes in, and comes out with them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -29,10 +29,25 @@ from smista.core.records import (
 )
 from smista.core.sealing import INPUT
 from smista.core.secret import Envelope, Opened, Plain, Sealed, SecretContent
-from smista.core.totals import Totals, totals_from_json
+from smista.core.totals import Totals
 from smista.core.unsealed import filled, references, without
 
 _CALLS: Final = TypeAdapter(list[Call])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Notes:
+    """What `sealing.notes_of` writes down, read again as strictly as if a stranger had sent it."""
+
+    spent: Totals | None = None
+    barred: str | None = None
+    ceiling: Decimal | None = None
+    unpriced_agreed: bool = False
+    detail: dict[str, Any] | None = None
+    disclosed: tuple[str, ...] = ()
+
+
+_NOTES: Final = TypeAdapter(_Notes)
 
 # --- envelopes ------------------------------------------------------------------------------
 
@@ -327,23 +342,18 @@ def _open_input(state: SessionState, texts: Mapping[str, str]) -> SessionState:
 
 def _with_notes(state: SessionState, text: str) -> SessionState:
     """Return *state* with what its run had learned; what it learned since goes before it."""
-    notes, run = _object(text), state.run
-    ceiling = notes.get("ceiling")
+    notes, run = _NOTES.validate_json(text), state.run
     run = replace(
         run,
-        spent=_spent(run.spent, notes.get("spent")),
-        barred=run.barred or notes.get("barred"),
-        ceiling=run.ceiling if ceiling is None or run.ceiling else Decimal(ceiling),
-        unpriced_agreed=run.unpriced_agreed or bool(notes.get("unpriced_agreed")),
+        spent=run.spent if notes.spent is None or run.spent != Totals() else notes.spent,
+        barred=run.barred or notes.barred,
+        ceiling=run.ceiling or notes.ceiling,
+        unpriced_agreed=run.unpriced_agreed or notes.unpriced_agreed,
     )
-    if isinstance(run.phase, AwaitingApproval) and notes.get("detail"):
-        run = replace(run, phase=replace(run.phase, detail=notes["detail"]))
-    disclosed = state.disclosed.union(str(each) for each in notes.get("disclosed", ()))
+    if isinstance(run.phase, AwaitingApproval) and notes.detail:
+        run = replace(run, phase=replace(run.phase, detail=notes.detail))
+    disclosed = state.disclosed.union(notes.disclosed)
     return replace(state, run=run, disclosed=disclosed, noted=text)
-
-
-def _spent(now: Totals, stored: Any) -> Totals:
-    return now if stored is None or now != Totals() else totals_from_json(stored)
 
 
 def _object(text: str) -> dict[str, Any]:

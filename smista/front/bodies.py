@@ -51,6 +51,8 @@ _LARGE: Final = 131_072
 """Bodies above this many bytes are parsed off the loop, which they would hold up otherwise."""
 _VALUES_AT_MOST: Final = 100_000
 """Checking and complaining cost seconds when ten million bytes are all little values."""
+IMPORTED_AT_MOST: Final = 500_000
+"""The same of an exported session: about what ten million bytes of a long trace hold."""
 _ERRORS_AT_MOST: Final = 1_000
 _POLICIES: Final = 64
 _parsers: Final = trio.CapacityLimiter(2)
@@ -78,8 +80,8 @@ IMPORT: Final = TypeAdapter(SessionExport)
 CONTINUATION: Final[TypeAdapter[Any]] = TypeAdapter(Continuation)
 
 
-async def read_body(asked: Asked, shape: TypeAdapter[T]) -> T:
-    """Return the body as *shape*.
+async def read_body(asked: Asked, shape: TypeAdapter[T], values: int = _VALUES_AT_MOST) -> T:
+    """Return the body as *shape*; a large one may hold so many *values*.
 
     Raises UnsupportedMediaType, InvalidJson, RequestTooLarge, InvalidRequest or a domain error.
     """
@@ -88,18 +90,18 @@ async def read_body(asked: Asked, shape: TypeAdapter[T]) -> T:
         raise UnsupportedMediaType("send the body as JSON with Content-Type: application/json")
     body = await asked.read()
     if len(body) > _LARGE:
-        return await trio.to_thread.run_sync(parse, body, shape, limiter=_parsers)
+        return await trio.to_thread.run_sync(parse, body, shape, values, limiter=_parsers)
     return parse(body, shape)
 
 
-def parse(body: bytes, shape: TypeAdapter[T]) -> T:
+def parse(body: bytes, shape: TypeAdapter[T], values: int = _VALUES_AT_MOST) -> T:
     """Return *body* as *shape*; raises as `read_body` does."""
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJson(f"the body is not JSON that can be read: {_where(error)}") from None
-    if len(body) > _LARGE and _holds_more_than(_VALUES_AT_MOST, value):
-        raise RequestTooLarge(f"the body holds more than {_VALUES_AT_MOST} values; send less")
+    if len(body) > _LARGE and _holds_more_than(values, value):
+        raise RequestTooLarge(f"the body holds more than {values} values; send less")
     try:
         return shape.validate_python(_with_known_policy(value))
     except ValidationError as error:

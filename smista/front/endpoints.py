@@ -12,7 +12,14 @@ from smista.core.session_views import session_summary
 from smista.core.views import preview_view
 from smista.front.asked import Asked
 from smista.front.auth import Auth, Identity
-from smista.front.bodies import CREATE_SESSION, EXECUTE, IMPORT, UPDATE_SESSION, read_body
+from smista.front.bodies import (
+    CREATE_SESSION,
+    EXECUTE,
+    IMPORT,
+    IMPORTED_AT_MOST,
+    UPDATE_SESSION,
+    read_body,
+)
 from smista.front.ids import session_uuid
 from smista.front.queries import usage_query
 from smista.front.replies import Reply, json_reply
@@ -117,7 +124,7 @@ class SessionEndpoints:
         return await trio.to_thread.run_sync(_exported, copy)
 
     async def take_in(self, asked: Asked, identity: Identity) -> Reply:
-        export = await read_body(asked, IMPORT)
+        export = await read_body(asked, IMPORT, IMPORTED_AT_MOST)
         copy = await trio.to_thread.run_sync(copy_of, export, identity.user_id)
         made = await self._sessions.take_in(identity.user_id, copy)
         return json_reply({"session": session_summary(made)}, 201)

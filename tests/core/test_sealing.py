@@ -245,6 +245,28 @@ async def test_what_was_sealed_of_a_run_does_not_say_which_run_it_was():
     assert opened(later, {name: json.dumps(lie)}).input == record.input
 
 
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"spent": {"calls": "z", "cost": "1"}},
+        {"spent": {"calls": 1, "cost": "NaN"}},
+        {"ceiling": "NaN"},
+        {"barred": 5},
+        {"detail": "x"},
+        {"disclosed": "abc"},
+    ],
+)
+async def test_notes_of_another_form_are_nonsense(notes):
+    record, state = await planted_turn()
+    done = cut(record, state)
+    woken = replace(done.state, texts={}, input=None)
+    later, _ = arrive(woken, dict.fromkeys(references(done.state.run.unsealed), SOUND))
+    name = f"run_input:{later.sealed_input.notes_id}"
+    assert opened(later, {name: done.state.texts[name]}).noted == done.state.noted
+    with pytest.raises(ValueError, match="validation error"):
+        opened(later, {name: json.dumps(notes)})
+
+
 async def test_a_checkpoint_that_waits_for_nothing_is_idle():
     record, state = await planted_turn()
     bare = replace(

@@ -24,6 +24,25 @@ async def test_what_is_exported_can_be_imported():
         assert copy.session.user_id == front.sessions.owner
 
 
+async def test_the_trace_of_a_long_session_is_not_too_much():
+    async with running() as front:
+        document = await _document(front)
+        assert (await front.client.post(IMPORT, json=document)).status_code == 201
+        for items, status in ((150_000, 201), (550_000, 413)):
+            payload = {"role": "user", "items": [0] * items}
+            event = {
+                "event_type": "message",
+                "task_type": "chat",
+                "provider": "ollama",
+                "model": "m",
+                "created_at": "2026-05-25T12:00:00Z",
+                "plaintext": payload,
+            }
+            trace = [{"id": document["session"]["id"], "events": [event]}]
+            answer = await front.client.post(IMPORT, json={**document, "trace": trace})
+            assert answer.status_code == status
+
+
 async def test_an_import_names_what_is_wrong_and_no_values():
     async with running() as front:
         document = await _document(front)

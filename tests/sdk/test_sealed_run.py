@@ -224,6 +224,15 @@ async def test_rows_that_only_wait_to_be_sealed_are_sealed(router, client):
     assert opened(bodies(router)[0]) == TEXTS
 
 
+async def test_what_one_request_cannot_carry_is_sealed_in_several(router, client):
+    more = turn("awaiting_encrypt", {"to_encrypt": {"trace:2": "late"}}, "sealed", "break")
+    router.answer("POST", EXECUTE, stream(folding(completed())))
+    router.answer("POST", CONTINUE, Reply(more), Reply(IDLE))
+    outcome = await drive(client, SESSION["id"], REQUEST, Desk(), seal=SEALER)
+    assert outcome.status is Status.COMPLETED
+    assert [opened(body) for body in bodies(router)[-2:]] == [TEXTS, {"trace:2": "late"}]
+
+
 async def test_a_run_that_ends_without_an_answer_ends_idle(router, client):
     router.answer("POST", EXECUTE, stream(folding(turn("awaiting_encrypt", {}))))
     router.answer("POST", CONTINUE, Reply(IDLE))
