@@ -59,4 +59,7 @@ def jumped(wall: timedelta, steady: timedelta) -> bool:
 
 
 def _before(now: datetime, days: int) -> datetime | None:
-    return now - timedelta(days=days) if days else None
+    try:
+        return now - timedelta(days=days) if days else None
+    except OverflowError:  # longer than there have been dates
+        return None

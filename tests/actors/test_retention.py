@@ -162,3 +162,9 @@ def test_a_clock_jumps_if_it_is_a_day_off_steady_time():
     assert not jumped(25 * HOUR, HOUR)
     assert jumped(26 * HOUR, HOUR)
     assert jumped(-24 * HOUR, HOUR)
+
+
+def test_more_days_than_there_have_been_dates_keep_for_ever():
+    bounds = Retention(trace_days=10**12, session_days=800_000, archived_days=1).bounds(START)
+    assert (bounds.events, bounds.updated) == (None, None)
+    assert bounds.archived == START - DAY
