@@ -36,6 +36,7 @@ from smista.core.records import (
     Unsealed,
 )
 from smista.core.secret import Envelope, Opened, Plain, Sealed, SecretContent
+from smista.core.tools import BY_NAME
 from smista.core.totals import Totals, totals_to_json
 from smista.core.unsealed import BLANK, groups, joined, references, trace_references, without
 
@@ -196,7 +197,8 @@ class _Sorter:
         return None
 
     def _call(self, call: ToolCallRecord) -> ToolCallRecord | None:
-        content, bare = call.error or call.result, replace(call, arguments=BLANK, paths=None)
+        content = call.error or call.result
+        bare = replace(call, tool_name=_tool(call.tool_name), arguments=BLANK, paths=None)
         if content is None:
             self._pending.append(bare)
             return None
@@ -313,7 +315,13 @@ def _clear_phase(phase: Phase) -> Phase:
 
 def _is_fixed(thing: str) -> bool:
     """Say if *thing*, which may be disclosed, is a word of ours and no path."""
-    return thing in ("memory", "history") or thing.startswith("tool:")
+    word, _, name = thing.partition(":")
+    return thing in ("memory", "history") or (word == "tool" and name in BY_NAME)
+
+
+def _tool(name: str) -> str:
+    """Return *name* if it is one of our tools; a model may have written anything there."""
+    return name if name in BY_NAME else "unknown"
 
 
 def _clear_diff(diff: DiffRecord) -> DiffRecord:

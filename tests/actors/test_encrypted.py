@@ -244,6 +244,13 @@ async def test_what_an_error_left_rides_the_next_response(fault):
         assert len(await client.said()) == 4
 
 
+async def test_what_a_model_calls_a_tool_is_not_stored_unless_it_is_one():
+    model = ScriptedProvider(called("PLANTED_tool", "{}"), said("well"))
+    async with open_sealed(model) as client:
+        await client.finish(await client.execute("look"))
+        assert [text for _, text in await client.said()][-1] == "well"
+
+
 async def test_a_client_may_ask_for_what_an_error_left():
     model = ScriptedProvider([TextDelta(text="PLANTED half"), ProviderRejected("PLANTED")])
     async with open_sealed(model) as client:
