@@ -9,7 +9,7 @@ JUMP: Final = timedelta(hours=24)
 SHARE: Final = 0.2
 """How much of all there is may become due at once."""
 HANDFUL: Final = 10
-"""So few are never too many."""
+"""So few are not too many, unless they are all there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,8 @@ class Share:
     @property
     def doubtful(self) -> bool:
         """Say if so many at once look like a wrong clock rather than like age."""
-        return self.due > HANDFUL and self.due > SHARE * self.of
+        many = self.due > HANDFUL or self.due == self.of
+        return many and self.due > SHARE * self.of
 
 
 def jumped(wall: timedelta, steady: timedelta) -> bool:

@@ -81,14 +81,14 @@ async def sweeping(clock: MockClock, policy: Retention = POLICY) -> AsyncIterato
 
 async def test_what_is_over_age_goes_with_the_next_sweep(mock_clock: MockClock):
     async with sweeping(mock_clock) as (store, time):
-        await store.add(31 * DAY, 29 * DAY)
+        await store.add(31 * DAY, 29 * DAY, DAY)
         await store.add(8 * DAY, archived_at=START - 8 * DAY)
         await store.add(8 * DAY, archived_at=START - 6 * DAY)
-        assert await store.left() == 4
+        assert await store.left() == 5
         await time.after(HOUR)
-        assert await store.left() == 2
+        assert await store.left() == 3
         await time.after(DAY + HOUR)
-        assert await store.left() == 0
+        assert await store.left() == 1
 
 
 async def test_zero_days_keep_for_ever(mock_clock: MockClock):
@@ -129,32 +129,49 @@ async def test_when_much_is_due_at_once_it_waits_a_day(mock_clock: MockClock):
         assert await store.left() == 15
 
 
+async def test_all_there_is_waits_a_day_too_however_little_it_is(mock_clock: MockClock):
+    async with sweeping(mock_clock) as (store, time):
+        await store.add(31 * DAY)
+        await time.after(23 * HOUR)
+        assert await store.left() == 1
+        await time.after(3 * HOUR)
+        assert await store.left() == 0
+
+
 async def test_a_session_in_use_elsewhere_is_left_for_later(mock_clock: MockClock):
     async with sweeping(mock_clock) as (store, time):
-        await store.add(31 * DAY, 31 * DAY)
+        await store.add(31 * DAY, 31 * DAY, DAY)
         store.held = {"s0"}
         await time.after(HOUR)
-        assert await store.left() == 1
+        assert await store.left() == 2
         store.held.clear()
         await time.after(HOUR)
-        assert await store.left() == 0
+        assert await store.left() == 1
 
 
 async def test_a_store_out_of_reach_is_asked_again(mock_clock: MockClock):
     async with sweeping(mock_clock) as (store, time):
-        await store.add(31 * DAY)
+        await store.add(31 * DAY, DAY)
         store.broken = True
         await time.after(HOUR)
-        assert await store.left() == 1
+        assert await store.left() == 2
         store.broken = False
         await time.after(HOUR)
-        assert await store.left() == 0
+        assert await store.left() == 1
 
 
 @pytest.mark.parametrize(
-    ("due", "of", "doubtful"), [(10, 10, False), (11, 11, True), (11, 55, False), (12, 55, True)]
+    ("due", "of", "doubtful"),
+    [
+        (0, 0, False),
+        (9, 10, False),
+        (10, 10, True),
+        (11, 11, True),
+        (11, 55, False),
+        (12, 55, True),
+    ],
 )
-def test_many_at_once_are_doubtful_and_a_handful_is_not(due, of, doubtful):
+def test_many_at_once_or_all_there_is_are_doubtful_and_a_handful_is_not(due, of, doubtful):
     assert Share(due=due, of=of).doubtful is doubtful
 
 
