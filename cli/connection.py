@@ -40,6 +40,14 @@ _GRACE: Final = 5.0
 """Seconds a router may be late with saying that its own time limit has passed."""
 
 
+class NotLoggedIn(BadUsage):
+    """The router at *url* has proved to be the user's own, and there is no key for it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"you are not logged in to the router at {url}; {LOG_IN}")
+        self.url = url
+
+
 def router_url(here: Surroundings, connection: RouterConnection) -> str:
     """Return the configured URL, else that of the router that runs here, or would run here."""
     if connection.url is not None:
@@ -79,7 +87,7 @@ async def open_router(
     credentials = await provider_keys(here, config, override)
     async with open_proven(here, config.router, key=key, credentials=credentials) as client:
         if key is None:
-            raise BadUsage(f"you are not logged in to the router at {client.url}; {LOG_IN}")
+            raise NotLoggedIn(client.url)
         await _sign_in(client)
         yield client
         # No token of a command that is over stays valid; one that cannot be revoked lapses.

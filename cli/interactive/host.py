@@ -146,6 +146,7 @@ class PromptHost:
                 rows=rows_of(question.shown, self._screen, as_markdown=as_markdown),
                 asked=visible_line(question.asked),
                 always=always,
+                told=True,
             )
         )
 

@@ -82,7 +82,7 @@ def _bind_questions(keys: KeyBindings, face: "Face") -> None:
 
     @keys.add("n", filter=can_answer)
     def _no(event: KeyPressEvent) -> None:
-        face.press("n", face.ask_why)
+        face.press("n", face.refuse)
 
     @keys.add(" ", filter=can_answer)
     @keys.add("pagedown", filter=can_answer)

@@ -116,7 +116,8 @@ class PlainScreen:
         self._note_what_is_typed()
         self.put(asked.title + "".join(row.text for row in asked.rows))
         always = ", a for always in this session" if asked.always else ""
-        self.put(f"{asked.asked} y for yes{always}, n for no, n because … to say why: ")
+        why = ", n because … to say why" if asked.told else ""
+        self.put(f"{asked.asked} y for yes{always}, n for no{why}: ")
         return understand(await self._next_line(), always=asked.always)
 
     async def choose(self, title: str, options: Sequence[str]) -> int | None:

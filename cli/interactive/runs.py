@@ -9,7 +9,8 @@ from typing import Final
 import trio
 
 from cli.approvals import Answer
-from cli.connection import secret_names
+from cli.commands.login import make_user
+from cli.connection import NotLoggedIn, secret_names
 from cli.copies import Copies
 from cli.interactive import history
 from cli.interactive.gauge import Gauge
@@ -17,6 +18,7 @@ from cli.interactive.host import PromptHost, rows_of
 from cli.interactive.line import RouterLine
 from cli.interactive.screen import Asked, Entered, Screen
 from cli.interactive.telling import Telling
+from cli.own_keys import stored_key
 from cli.questions import size_words
 from cli.sessions import Opened, begin_session
 from cli.skills import with_skills
@@ -28,8 +30,10 @@ from smista.core.intents import Mode, TaskIntent
 from smista.core.model_ref import ModelRef
 from smista.core.privacy import guard
 from smista.core.request import ExecuteRequest, Skill, TaskInput
+from smista.local.config_checks import is_loopback
 from smista.local.config_files import ConfigFile, load_client_config
 from smista.local.config_overrides import Override, override
+from smista.local.credentials import Scope
 from smista.sdk.client import Client
 from smista.sdk.errors import SdkError, Unreachable
 from smista.sdk.run import Steering, drive, resume
@@ -60,6 +64,7 @@ class Conversation:
     host: PromptHost | None = None
     policy: ConfigFile | None = None
     noticed: frozenset[str] = frozenset()
+    one_login: trio.Lock = field(default_factory=trio.Lock)
 
     def say(self, line: str) -> None:
         """Put *line* above what is being answered, which it leaves whole."""
@@ -86,7 +91,27 @@ class Conversation:
         return config
 
     async def client(self) -> Client:
-        return await self.line.client(await self.config(), self.setting.model)
+        """Return a signed-in client; whoever has no key yet is offered one, once at a time."""
+        config = await self.config()
+        try:
+            return await self.line.client(config, self.setting.model)
+        except NotLoggedIn as fault:
+            async with self.one_login:
+                if await stored_key(self.here, config.router) is None:
+                    await self._log_in(config, fault)
+            return await self.line.client(config, self.setting.model)
+
+    async def _log_in(self, config: ConfigFile, fault: NotLoggedIn) -> None:
+        """Do what `smista login` does, if the person agrees; else raise *fault*."""
+        if not is_loopback(fault.url):
+            raise fault
+        title = f"you have no key for your router at {visible_line(fault.url)} yet"
+        asked = "make a user on it and keep its key for this project, as smista login does?"
+        question = Asked(title=self.screen.pen.title(title), rows=(), asked=asked)
+        if not (await self.screen.ask(question)).approved:
+            raise fault
+        made = await make_user(self.here, config.router, Scope.PROJECT)
+        self.say(visible_line(f"logged in; the key is kept in {made.kept_in}"))
 
     def mark(self) -> None:
         """Show what is set for the next prompt."""

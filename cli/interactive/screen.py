@@ -48,12 +48,14 @@ class Asked:
     """A question: *rows* are all that the answer is about, *asked* ends in a question mark.
 
     *title* and *asked* are harmless. *always* offers to say yes for the rest of the session.
+    *told*: a model waits for the answer and is told why it is no.
     """
 
     title: str
     rows: tuple[Row, ...]
     asked: str
     always: bool = False
+    told: bool = False
 
 
 class Screen(Protocol):

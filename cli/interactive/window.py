@@ -79,13 +79,14 @@ _STYLE: Final = Style.from_dict(
 class Question:
     """*left*: the rows that were not on screen yet. *why*: it was a no, and why is being typed.
 
-    *shown_at*: when the newest of its rows came on screen.
+    *told*: a model is told why. *shown_at*: when the newest of its rows came on screen.
     """
 
     ticket: int
     asked: str
     left: tuple[Row, ...]
     always: bool
+    told: bool
     shown_at: float
     why: bool = False
 
@@ -228,6 +229,7 @@ class Face:
             asked=asked.asked,
             left=asked.rows,
             always=asked.always,
+            told=asked.told,
             shown_at=time.monotonic(),
         )
         self.turn_page(asked.title)
@@ -293,8 +295,11 @@ class Face:
         if loop is not None:
             loop.call_later(ALONE, act)
 
-    def ask_why(self) -> None:
-        if self.question is not None:
+    def refuse(self) -> None:
+        """Say no, and where a model waits for the answer, ask why."""
+        if self.question is not None and not self.question.told:
+            self.answer(Answer(approved=False))
+        elif self.question is not None:
             self.question = replace(self.question, why=True)
             self.refresh()
 

@@ -153,8 +153,6 @@ def test_a_file_outside_the_project_or_named_in_a_paste_is_asked_about(home, at)
     at.settle_question("attach these files?")
     assert "outside.txt" in at.text
     at.send("n")
-    at.see("tell the model why")
-    at.send("\r")
     at.see("You wrote: look at @../outside.txt")
     at.idle()
     assert "attached:" not in at.text

@@ -13,7 +13,7 @@ from cli.interactive.command import escape_seconds
 from cli.interactive.completion import PromptCompleter
 from cli.interactive.drawing import Pen
 from cli.interactive.pastes import Pastes
-from cli.interactive.rows import cells, cut, last_rows
+from cli.interactive.rows import cells, cut, first_that_fits, last_rows, wrapped
 from cli.interactive.telling import Telling
 from cli.interactive.words import COMMANDS, Slash, Unknown, help_text, understand_line
 from smista.core.session_key import SessionKey
@@ -101,6 +101,33 @@ def test_rows_fit_and_wide_characters_count_twice():
     assert cells("", 4) == [""]
     assert cut("abcdef", 4) == "abc…"
     assert last_rows("a\nb\nc", 10, 2) == ["b", "c"]
+
+
+def test_a_long_line_goes_on_below_its_last_column():
+    line = "12:00:01  intent    chat: nothing matched, so it is the default"
+    assert wrapped(line, 44, least=2) == [
+        "12:00:01  intent    chat: nothing matched,",
+        "                    so it is the default",
+    ]
+    assert wrapped("one two three", 8, least=2) == ["one two", "  three"]
+    assert wrapped(line, 24, least=2)[1].startswith("  chat: nothing")
+    assert wrapped(f"at https://{'x' * 40}", 20) == ["at", f"https://{'x' * 40}"]
+    assert wrapped("日本 日本 日本", 10) == ["日本 日本", "日本"]
+    assert wrapped("", 10) == [""]
+
+
+def test_narrow_and_wide_characters_are_cut_alike():
+    for line in ("one two  three", "  a b", "word" * 9, "a " * 20, ""):
+        for columns in range(2, 12):
+            wide = cells(line.replace("e", "é"), columns, by_words=True)
+            assert cells(line, columns, by_words=True) == [each.replace("é", "e") for each in wide]
+
+
+def test_what_is_said_ever_shorter_is_said_as_long_as_there_is_room():
+    forms = ("chat · there/demo · 0.1 USD", "demo · 0.1 USD")
+    assert first_that_fits(forms, 40) == forms[0]
+    assert first_that_fits(forms, 20) == forms[1]
+    assert first_that_fits(forms, 8) == "demo · …"
 
 
 def test_paths_with_blanks_are_not_offered(tmp_path):

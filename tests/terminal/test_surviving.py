@@ -45,3 +45,17 @@ def test_a_run_goes_on_after_the_command_was_killed(home):
         at.see("Done: written")
         at.idle()
     assert home.hello.read_text() == "Hello, world!\n"
+
+
+def test_who_has_no_key_yet_is_offered_one_and_the_prompt_goes_on(own_home):
+    with running(own_home), seat(own_home) as at:
+        at.enter("hello there")
+        at.settle_question("keep its key for this project")
+        at.send("n")
+        at.see("you are not logged in")
+        at.until(lambda: at.typed == "> hello there", "the prompt is back")
+        at.send("\r")
+        at.settle_question("keep its key for this project")
+        at.send("y")
+        at.see("logged in; the key is kept in")
+        at.see("You wrote: hello there")
