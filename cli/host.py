@@ -15,7 +15,7 @@ from smista.core.events import Event, Status, ToolRequest, TurnEnd
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.core.policy import ToolsConfig
 from smista.core.privacy import Guard
-from smista.sdk.run import Approval
+from smista.sdk.pauses import Approval
 
 __all__ = ["NO", "NOBODY", "TerminalHost"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from smista.core.events import ToolRequest
-from smista.sdk.run import Approval
+from smista.sdk.pauses import Approval
 
 _KILO: Final = 1024
 

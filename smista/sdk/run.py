@@ -5,37 +5,28 @@ may redirect or stop the run while it goes on.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
 import trio
 
-from smista.core.events import Event, Status, ToolRequest, TurnEnd
+from smista.core.events import Status, TurnEnd
 from smista.core.messages import (
-    ApprovalDecision,
-    ApprovalDecisions,
-    ApprovalDecisionsData,
     Break,
     Continuation,
-    Decrypted,
-    DecryptedData,
     Inject,
     InjectData,
     InjectMessage,
     SealedRows,
-    ToolResultEntry,
-    ToolResults,
-    ToolResultsData,
 )
 from smista.core.policy import Intent
 from smista.core.request import ExecuteRequest
 from smista.sdk.answers import SessionDetail
 from smista.sdk.client import Client
-from smista.sdk.errors import ApiError, BadAnswer, SdkError, Unproven, Unreachable, is_object
-from smista.sdk.folds import check_key, closing, marked, opened, sealed, told
-from smista.sdk.frames import tool_request, turn_of
+from smista.sdk.errors import ApiError, SdkError, Unproven, Unreachable, is_object
+from smista.sdk.folds import check_key, closing, told
+from smista.sdk.frames import turn_of
+from smista.sdk.pauses import Host, answer_to
 from smista.sdk.sealing import Sealer
 from smista.sdk.speech import (
     Line,
@@ -57,37 +48,6 @@ _TIMED_OUT: Final = 504
 _NOTHING: Final = TurnEnd(Status.IDLE, {})
 _OVER: Final = frozenset({Status.COMPLETED, Status.IDLE, Status.ERROR, Status.AWAITING_ENCRYPT})
 """After these nothing is asked of the host any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """A question with no tool to run; *detail* says what is at stake."""
-
-    approval_id: str
-    kind: str
-    detail: Mapping[str, Any]
-
-
-class Host(Protocol):
-    """The machine and the person a run works for.
-
-    *run_tools* and *decide* are cancelled when the run is redirected or stopped.
-    """
-
-    async def show(self, event: Event) -> None: ...
-
-    def say(self, line: str) -> None:
-        """Tell the person *line*, which is no part of the answer."""
-        ...
-
-    async def run_tools(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolResultEntry, ...]:
-        """Return one result for each of *requests*, in their order.
-
-        One that is `masked` lost its arguments: it cannot be run, `lost_calls.lost` answers it.
-        """
-        ...
-
-    async def decide(self, approval: Approval) -> ApprovalDecision: ...
 
 
 class Steering:
@@ -306,7 +266,7 @@ class _Run:
         """Return the answer to *pause*; None if it was not waited for, or came too late."""
         answer: Continuation | None = None
         with trio.CancelScope() as self._desk:
-            answer = await _answer(pause, self._host, self._line.sealer)
+            answer = await answer_to(pause, self._host, self._line.sealer)
         while self._undecided:
             await self._undecided[0].settled.wait()
         return None if self._speeches or self._stopping else answer
@@ -467,38 +427,3 @@ class _Run:
         """Try to tell the router, whatever else is going on, that the run is over."""
         with trio.move_on_after(BREAK_SECONDS, shield=True), suppress(SdkError):
             await self._line.seal(self._unsealed or await self._line.ask(Break()))
-
-
-async def _answer(pause: TurnEnd, host: Host, sealer: Sealer | None) -> Continuation:
-    check_key(pause, sealer)
-    match pause.status:
-        case Status.AWAITING_TOOL:
-            return await _results(pause, host, sealer)
-        case Status.AWAITING_APPROVAL:
-            decision = await host.decide(_approval(pause.data))
-            folded = await sealed(pause, sealer)
-            data = ApprovalDecisionsData(decisions=(decision,), encrypted=folded)
-            return ApprovalDecisions(data=data)
-        case Status.AWAITING_DECRYPT if sealer is not None:
-            plaintext, folded = await opened(pause, sealer), await sealed(pause, sealer)
-            return Decrypted(data=DecryptedData(plaintext=plaintext, encrypted=folded))
-        case _:
-            raise ValueError(f"a run that is {pause.status} cannot be answered")
-
-
-async def _results(pause: TurnEnd, host: Host, sealer: Sealer | None) -> ToolResults:
-    entries = cast("list[dict[str, Any]]", pause.data.get("tool_requests", []))
-    results = await host.run_tools(tuple(tool_request(entry) for entry in entries))
-    if sealer is None:
-        return ToolResults(data=ToolResultsData(results=results))
-    folded = await sealed(pause, sealer, results)
-    return ToolResults(data=ToolResultsData(results=marked(results), encrypted=folded))
-
-
-def _approval(data: Mapping[str, Any]) -> Approval:
-    asked = data.get("approval")
-    if is_object(asked):
-        approval_id, kind, detail = asked.get("approval_id"), asked.get("kind"), asked.get("detail")
-        if isinstance(approval_id, str) and isinstance(kind, str) and is_object(detail):
-            return Approval(approval_id=approval_id, kind=kind, detail=detail)
-    raise BadAnswer("an approval without approval_id, kind or detail")

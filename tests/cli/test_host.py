@@ -7,7 +7,7 @@ from cli.host import NO, NOBODY, TerminalHost
 from cli.questions import question_of
 from smista.core.events import ToolRequest
 from smista.core.policy import ToolsConfig
-from smista.sdk.run import Approval
+from smista.sdk.pauses import Approval
 from tests.cli.ground import call, surroundings
 
 

@@ -10,7 +10,8 @@ from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.sdk.client import Client, open_client
 from smista.sdk.errors import ApiError
 from smista.sdk.opening import open_messages
-from smista.sdk.run import Approval, drive
+from smista.sdk.pauses import Approval
+from smista.sdk.run import drive
 from smista.sdk.sealing import Sealer, new_key
 from tests.e2e.house import PATIENCE, House, Router, request
 

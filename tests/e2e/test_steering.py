@@ -12,7 +12,8 @@ from smista.core.events import Event, Status, TextDeltaEvent, TurnEnd
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.core.request import ExecuteRequest
 from smista.sdk.client import Client, open_client
-from smista.sdk.run import Approval, Steering, drive
+from smista.sdk.pauses import Approval
+from smista.sdk.run import Steering, drive
 from tests.e2e.house import PATIENCE, House, request
 from tests.e2e.stubborn import Said, said_in
 
