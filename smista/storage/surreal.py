@@ -1,6 +1,6 @@
 """Journal on SurrealDB: embedded in this process (in memory, or in a directory), or a server.
 
-All query text of the journal is here, and every value in it is bound.
+Every value in a query is bound. The text of some queries lies in neighbouring files, by subject.
 """
 
 import os
@@ -48,6 +48,15 @@ from smista.storage.aging import (
 from smista.storage.bridge import Login, Target
 from smista.storage.copies import READ, copy_from, copy_unit, stored_copy, take_in
 from smista.storage.facts import TABLES, facts_from, has_all_texts, places
+from smista.storage.leases import (
+    LOCKS,
+    RELEASE,
+    RELEASE_ALL,
+    RENEW,
+    TAKE,
+    last_list,
+    length_text,
+)
 from smista.storage.packing import PACK, TOKENS, page
 from smista.storage.rows import Row, Unit, key, ref
 from smista.storage.schema import KEYED, RANGED, VACUUM
@@ -138,35 +147,6 @@ SELECT cost_provider, cost_model, task_type, math::sum(requests) AS requests, {S
 _UPDATE_SESSION: Final = """
 IF !(UPDATE $row SET title = $title, archived_at = $archived, updated_at = $updated
     RETURN VALUE id) { THROW 'the session is gone' }
-"""
-
-_LOCKS: Final = "SELECT VALUE id FROM session_run_state WHERE active != NONE"
-
-# The server's clock alone counts: those of the routers may differ.
-_FREE: Final = "active = NONE OR active.lease.router = $router OR active.lease.until <= time::now()"
-_UNTIL: Final = "time::now() + <duration>$length"
-_TAKE: Final = f"""
-IF (SELECT VALUE id FROM $owner) {{ INSERT IGNORE INTO session_run_state $fresh RETURN NONE }};
-UPDATE $state SET
-    active = {{
-        started_at: time::now(),
-        lease: {{ router: $router, number: (lease ?? 0) + 1, until: {_UNTIL} }}
-    }},
-    lease = (lease ?? 0) + 1
-    WHERE {_FREE} RETURN VALUE lease
-"""
-_RENEW: Final = f"""
-UPDATE $state SET active.lease.until = {_UNTIL}
-    WHERE lease = $number AND active != NONE RETURN NONE;
-SELECT VALUE lease FROM $state
-"""
-_RELEASE: Final = """
-UPDATE $state SET active = NONE, lease = lease + 1
-    WHERE lease = $number AND active != NONE RETURN VALUE lease
-"""
-_RELEASE_ALL: Final = f"""
-UPDATE session_run_state SET active = NONE, lease = lease + 1
-    WHERE active != NONE AND ({_FREE}) RETURN VALUE id
 """
 
 # The session's own row goes last: until then deleting can be repeated.
@@ -330,31 +310,31 @@ class SurrealJournal:
             states=[ref("session_run_state", owner_id)] if known else [],
             vacuum=VACUUM,
         )
-        return bool(_last_list(answers))
+        return bool(last_list(answers))
 
     async def take_lease(self, session: Session, *, router: str, seconds: float) -> int | None:
         fresh = unserved_run_row(session)
         answers = await self._store.change(
-            _TAKE,
+            TAKE,
             owner=ref("session", session.id),
             state=fresh["id"],
             fresh=[fresh],
             router=clean_text(router),
-            length=_length(seconds),
+            length=length_text(seconds),
         )
-        return next(iter(_last_list(answers)), None)
+        return next(iter(last_list(answers)), None)
 
     async def renew_lease(self, session_id: str, number: int, *, seconds: float) -> bool:
         state = ref("session_run_state", session_id)
         answers = await self._store.change(
-            _RENEW, state=state, number=number, length=_length(seconds)
+            RENEW, state=state, number=number, length=length_text(seconds)
         )
-        return _last_list(answers) == [number]
+        return last_list(answers) == [number]
 
     async def release_lease(self, session_id: str, number: int) -> bool:
         state = ref("session_run_state", session_id)
-        answers = await self._store.change(_RELEASE, state=state, number=number)
-        return bool(_last_list(answers))
+        answers = await self._store.change(RELEASE, state=state, number=number)
+        return bool(last_list(answers))
 
     async def trace(
         self, session_id: str, *, offset: int = 0, limit: int = 50
@@ -413,8 +393,8 @@ class SurrealJournal:
 
     async def unlock(self, *, router: str = "") -> int:
         if self.shared:
-            return len(_last_list(await self._store.change(_RELEASE_ALL, router=router)))
-        (locked,) = await self._store.read(_LOCKS)
+            return len(last_list(await self._store.change(RELEASE_ALL, router=router)))
+        (locked,) = await self._store.read(LOCKS)
         text = "UPDATE $locked SET active = NONE RETURN NONE"
         await self._store.change(text, locked=locked)
         return len(locked)
@@ -437,17 +417,6 @@ def sessions_text(asked: Iterable[str]) -> str:
 
 def _count(counted: Sequence[Row]) -> int:
     return int(counted[0]["count"]) if counted else 0
-
-
-def _length(seconds: float) -> str:
-    # Cast in the query: the functions that make durations have other names in 3.x.
-    return f"{round(seconds * 1000)}ms"
-
-
-def _last_list(answers: Sequence[Any]) -> list[Any]:
-    """Return the last rows that a transaction answered: some servers answer its frame as well."""
-    found: list[list[Any]] = [each for each in answers if isinstance(each, list)]
-    return found[-1]
 
 
 def _bounds(keys: Set[UUID | str]) -> tuple[Any, Any]:
