@@ -32,6 +32,7 @@ from smista.core.tools import TOOLS
 from smista.local.config_files import ConfigFile
 from smista.local.config_overrides import Override, override
 from smista.sdk.client import Client
+from smista.sdk.errors import ApiError
 from smista.sdk.run import drive, pending_pause, resume
 
 MAX_TITLE: Final = 80
@@ -139,6 +140,10 @@ async def _runs(
             turn = await drive(
                 client, session.id, request, host, stream=stream, seal=session.sealer
             )
+    except ApiError as error:
+        if wanted.as_json:
+            echo(json.dumps(_refused(error).envelope()))
+        raise
     finally:
         host.say(f"session {visible_line(session.id)}")
     if turn is None:
@@ -247,6 +252,13 @@ def _request(
         local_preferences=config.local_preferences.travelling(),
         attachments=collected.attachments,
     )
+
+
+def _refused(error: ApiError) -> TurnEnd:
+    """Return the turn that ended in *error* before it had begun to speak."""
+    told = {"code": error.code, "message": error.message, "details": dict(error.details)}
+    present = {name: value for name, value in told.items() if value}
+    return TurnEnd(Status.ERROR, {"error": present})
 
 
 def _print(turn: TurnEnd, wanted: Wanted) -> None:

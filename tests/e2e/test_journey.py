@@ -122,6 +122,14 @@ def test_what_is_piped_in_is_part_of_the_prompt(shared: House) -> None:
     assert (done.returncode, done.stdout) == (0, "You wrote: say it\n\nfrom the pipe\n")
 
 
+def test_a_prompt_that_is_refused_is_an_envelope_too(shared: House) -> None:
+    done = shared.run("--json", "--model", "openai-compat:demo/nobody", "hello there")
+    envelope = json.loads(done.stdout)
+    assert (done.returncode, envelope["status"]) == (1, "error")
+    assert envelope["data"]["error"]["code"] == "unknown_model"
+    assert "nobody" in done.stderr
+
+
 def test_json_is_the_last_turn_and_nothing_else(shared: House) -> None:
     done = shared.run("--json", "hello there")
     assert done.returncode == 0
