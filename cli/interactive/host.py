@@ -31,7 +31,7 @@ from smista.core.events import (
 from smista.core.messages import ApprovalDecision, ToolResultEntry
 from smista.core.policy import ToolsConfig
 from smista.core.privacy import Guard
-from smista.sdk.run import Approval
+from smista.sdk.pauses import Approval
 
 _MARGIN: Final = 4
 """Columns left of the rows of a question, and of the mark of those that go on."""

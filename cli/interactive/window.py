@@ -335,15 +335,21 @@ class Face:
             self.post(Leave())
             return
         self._stopped_at = now
+        if self.question is not None and self.buffer.text:
+            self.buffer.reset(append_to_history=True)  # the question stands
+        else:
+            self._refuse_all()
+            if self.running:
+                self.stop()
+            elif self.buffer.text:
+                self.buffer.reset(append_to_history=True)
+        self.print("Ctrl-C again leaves, and so does Ctrl-D on an empty line\n")
+
+    def _refuse_all(self) -> None:
         if self.menu is not None:
             self.pick(chosen=False)
         if self.question is not None:
             self.answer(Answer(approved=False))
-        if self.running:
-            self.stop()
-        elif self.buffer.text:
-            self.buffer.reset(append_to_history=True)
-        self.print("Ctrl-C again leaves, and so does Ctrl-D on an empty line\n")
 
     # Drawing.
 
@@ -366,6 +372,7 @@ class Face:
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
+        self.app.render_counter += 1  # or what is shown would be what was shown last
         self.app.renderer.render(self.app, self.app.layout)
 
     def _tick(self) -> None:

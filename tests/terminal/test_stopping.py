@@ -99,6 +99,19 @@ def test_what_is_entered_right_before_esc_is_told_in_order_or_comes_back(at):
     at.say("hello", "You wrote: hello")
 
 
+def test_ctrl_c_at_a_question_clears_what_was_typed_and_the_question_stands(home, at):
+    at.enter("fix the typo")
+    at.settle_question("do it?")
+    at.send("not like that")
+    at.see("Ctrl-C clears it")
+    at.send(CTRL_C)
+    at.until(lambda: at.typed == ">", "cleared")
+    at.settle_question("do it?")
+    at.send("y")
+    at.see("Done: written")
+    assert home.hello.read_text() == "Hello, world!\n"
+
+
 def test_a_sentence_entered_at_a_question_takes_its_place(home, at):
     at.enter("fix the typo")
     at.settle_question("do it?")

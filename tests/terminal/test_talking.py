@@ -104,3 +104,12 @@ def test_a_narrow_status_line_keeps_the_model_and_the_cost(at):
     status = at.lines[at.screen.cursor.y + 1]
     assert status.startswith("chat · demo · 0.0")
     assert status.endswith("USD")
+
+
+def test_what_is_drawn_for_good_is_not_there_a_second_time_for_a_moment(at):
+    at.enter("write code slowly")
+    at.see("After it, bold.")
+    at.idle()
+    frames = [frame for frame in at.raw.split(b"\x1b[?2026h") if b"second" in frame]
+    assert frames
+    assert all(frame.count(b"first") <= 1 for frame in frames)
