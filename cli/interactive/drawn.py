@@ -17,6 +17,7 @@ import trio
 
 from cli.approvals import Answer
 from cli.interactive.drawing import Pen
+from cli.interactive.keys import bindings
 from cli.interactive.screen import Asked, Input
 from cli.interactive.window import LIVE_ROWS, Face, Setup
 
@@ -64,7 +65,7 @@ class DrawnScreen:
         return self._face
 
     def open_face(self, setup: Setup) -> Face:
-        self._face = Face(setup, post=self._post, answered=self._answered)
+        self._face = Face(setup, keys=bindings, post=self._post, answered=self._answered)
         self._completer = setup.completer
         return self._face
 

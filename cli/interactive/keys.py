@@ -1,7 +1,7 @@
 """Which key does what, and when. The order of Esc: question, then list, then the run."""
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -9,15 +9,13 @@ from prompt_toolkit.keys import Keys
 
 from cli.approvals import Answer
 from cli.interactive.screen import Entered, Leave
-
-if TYPE_CHECKING:
-    from cli.interactive.window import Face
+from cli.interactive.window import Face
 
 _AT_ONCE: Final = 0.02
 """Seconds between two keys that nobody types."""
 
 
-def bindings(face: "Face") -> KeyBindings:
+def bindings(face: Face) -> KeyBindings:
     keys = KeyBindings()
     _bind_stops(keys, face)
     _bind_questions(keys, face)
@@ -26,17 +24,17 @@ def bindings(face: "Face") -> KeyBindings:
     return keys
 
 
-def _more_is_read(face: "Face") -> bool:
+def _more_is_read(face: Face) -> bool:
     """Say if other keys came in the same piece as this one."""
     return bool(face.app.key_processor.input_queue)
 
 
-def _in_the_middle(face: "Face") -> bool:
+def _in_the_middle(face: Face) -> bool:
     """Say if keys came right before this one and right behind it, as they do in a paste."""
     return _more_is_read(face) and time.monotonic() - face.last_key < _AT_ONCE
 
 
-def _bind_stops(keys: KeyBindings, face: "Face") -> None:
+def _bind_stops(keys: KeyBindings, face: Face) -> None:
     # Alone, Esc acts at once. With a key right behind it, it is Alt, and waits for that key.
     @keys.add("escape", eager=Condition(lambda: not _more_is_read(face)))
     def _escape(event: KeyPressEvent) -> None:
@@ -66,7 +64,7 @@ def _bind_stops(keys: KeyBindings, face: "Face") -> None:
         face.post(Entered(text="/reasoning"))
 
 
-def _bind_questions(keys: KeyBindings, face: "Face") -> None:
+def _bind_questions(keys: KeyBindings, face: Face) -> None:
     can_agree = Condition(face.can_agree)
     can_answer = Condition(face.can_answer)
     offered = Condition(lambda: face.question is not None and face.question.always)
@@ -91,7 +89,7 @@ def _bind_questions(keys: KeyBindings, face: "Face") -> None:
             face.turn_page()
 
 
-def _bind_lists(keys: KeyBindings, face: "Face") -> None:
+def _bind_lists(keys: KeyBindings, face: Face) -> None:
     in_menu = Condition(lambda: face.menu is not None)
 
     @keys.add("up", filter=in_menu)
@@ -120,7 +118,7 @@ def _bind_lists(keys: KeyBindings, face: "Face") -> None:
         face.buffer.start_completion()
 
 
-def accept_completion(face: "Face") -> None:
+def accept_completion(face: Face) -> None:
     """Take the completion that is chosen, else the first, and go on inside a directory."""
     state = face.buffer.complete_state
     if state is None or not state.completions:
@@ -131,7 +129,7 @@ def accept_completion(face: "Face") -> None:
         face.buffer.start_completion()
 
 
-def _bind_text(keys: KeyBindings, face: "Face") -> None:
+def _bind_text(keys: KeyBindings, face: Face) -> None:
     @keys.add("enter")
     def _enter(event: KeyPressEvent) -> None:
         if _in_the_middle(face):
@@ -153,7 +151,7 @@ def _bind_text(keys: KeyBindings, face: "Face") -> None:
         face.buffer.insert_text(face.pastes.take(event.data))
 
 
-def _answer_no(face: "Face") -> None:
+def _answer_no(face: Face) -> None:
     """Take Enter alone as no, but only once the question could be read."""
     if face.question is not None and face.question.why:
         reason = face.pastes.whole(face.buffer.text).strip()
@@ -163,7 +161,7 @@ def _answer_no(face: "Face") -> None:
         face.answer(Answer(approved=False))
 
 
-def _send(face: "Face") -> None:
+def _send(face: Face) -> None:
     state = face.buffer.complete_state
     if state is not None and state.current_completion is not None:
         accept_completion(face)

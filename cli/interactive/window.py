@@ -17,6 +17,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.input.base import Input as Keyboard
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -39,7 +40,6 @@ from prompt_toolkit.styles import Style
 
 from cli.approvals import Answer
 from cli.interactive.completion import PromptCompleter
-from cli.interactive.keys import bindings
 from cli.interactive.one_write import OneWrite, Shown
 from cli.interactive.pastes import Pastes
 from cli.interactive.rows import first_that_fits, last_rows, wrapped
@@ -113,14 +113,15 @@ class Setup:
 class Face:
     """The state of the terminal, and the application that draws it.
 
-    *post* takes what the person did; *answered* what the person said to a question or a menu, by
-    its ticket. Both are called in the drawing thread.
+    *keys* says which key does what. *post* takes what the person did, *answered* what they said
+    to a question or a menu, by its ticket; both are called in the drawing thread.
     """
 
     def __init__(
         self,
         setup: Setup,
         *,
+        keys: Callable[["Face"], KeyBindings],
         post: Callable[[Input], None],
         answered: Callable[[int, Answer | int | None], None],
     ) -> None:
@@ -148,7 +149,7 @@ class Face:
         )
         self.app: Application[None] = Application(
             layout=Layout(self._body(), focused_element=self.buffer),
-            key_bindings=bindings(self),
+            key_bindings=keys(self),
             style=_STYLE,
             color_depth=ColorDepth.DEPTH_4_BIT if setup.colour else ColorDepth.DEPTH_1_BIT,
             output=setup.output,
