@@ -4,8 +4,8 @@ import json
 
 from smista.core.events import Status
 from smista.core.records import CallStatus, EventType
-from smista.sdk import lost_calls
 from smista.sdk.frames import tool_request
+from smista.sdk.lost_calls import LOST, lost
 from smista.storage.memory import MemoryJournal
 from tests.actors.house import USER, House, hear, open_house, outcome, result
 from tests.fakes import ScriptedProvider, TickingClock, called, said
@@ -74,12 +74,10 @@ async def test_after_a_restart_a_call_that_lost_its_arguments_can_only_be_answer
         fetched = await house.directory.fetch(USER, session_id)
         (asked,) = fetched["metadata"]["run"]["data"]["tool_requests"]
         assert (asked["masked"], asked["arguments"]) == (True, {})
-        requests = [tool_request(asked)]
-        assert lost_calls.runnable(requests) == ()
-        assert await _ends(house, lost_calls.answers(requests)) is Status.COMPLETED
+        assert await _ends(house, (lost(tool_request(asked)),)) is Status.COMPLETED
         call = (await house.state()).calls[asked["call_id"]]
-        assert (call.status, call.error.text) == (CallStatus.FAILED, lost_calls.LOST)
-        assert [m.text for m in after.prompts[0].messages][-1] == lost_calls.LOST
+        assert (call.status, call.error.text) == (CallStatus.FAILED, LOST)
+        assert [m.text for m in after.prompts[0].messages][-1] == LOST
         assert "[masked: github token]" in after.prompts[0].messages[1].calls[0].arguments
 
 
@@ -100,7 +98,7 @@ async def test_a_client_that_kept_the_arguments_may_still_answer_after_a_restart
 
 async def test_a_call_that_needed_no_approval_is_answered_without_a_decision():
     entry = {"call_id": "c", "name": "read_file", "arguments": {}, "requires_approval": "allow"}
-    (answer,) = lost_calls.answers([tool_request({**entry, "masked": True})])
+    answer = lost(tool_request({**entry, "masked": True}))
     assert (answer.decision, answer.is_error) == (None, True)
 
 
