@@ -20,7 +20,7 @@ def test_an_encrypted_session_is_counted_exported_deleted_and_imported(shared: H
     assert shared.run("the milk is sour").returncode == 0
     session = _newest(shared)
     every, one = _usage(shared, "--here"), _usage(shared, session)
-    assert [group["provider"] for group in every["by_model"]] == ["openai-compat:demo"]
+    assert "openai-compat:demo" in [group["provider"] for group in every["by_model"]]
     assert one["total"]["input_tokens"] > 0
     assert one["by_model"][0]["request_count"] == 1
 
