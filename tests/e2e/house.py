@@ -85,6 +85,11 @@ when = {{ user = 'never end' }}
 say = [{{ text = "it begins " }}, {{ hold = true }}]
 
 [[rules]]
+name = "count at length"
+when = {{ user = 'count at length' }}
+say = [{", ".join([SLOWLY] * 10)}]
+
+[[rules]]
 name = "count slowly"
 when = {{ user = 'count' }}
 say = [{SLOWLY}]

@@ -31,7 +31,7 @@ async def test_a_router_told_to_leave_lets_a_turn_end_and_takes_no_new_one(
         session = await client.create_session("leaving")
         other = await client.create_session("too late")
         text, last = "", None
-        async with client.stream_execute(session.id, request("count")) as stream:
+        async with client.stream_execute(session.id, request("count at length")) as stream:
             async for last in stream:
                 if isinstance(last, TextDeltaEvent) and not text:
                     router.process.send(signal.SIGTERM)
@@ -41,7 +41,7 @@ async def test_a_router_told_to_leave_lets_a_turn_end_and_takes_no_new_one(
                     assert (refused.value.status, refused.value.code) == (503, "shutting_down")
                 text += last.delta if isinstance(last, TextDeltaEvent) else ""
         assert isinstance(last, TurnEnd)
-        assert (last.status, text) == (Status.COMPLETED, COUNTED)
+        assert (last.status, text) == (Status.COMPLETED, COUNTED * 10)
     assert router.process.wait() == 0
 
 
