@@ -327,7 +327,7 @@ class RunState:
     *messages*, *events* and *references* count what the session holds (the next position);
     *run_references* is where the present run's references begin. *active* is the lock of a turn
     being served (remote storage only: with the embedded store its file lock is the lease), the
-    seed's ActiveTurn. *lease* only rises: it is the number of the last lease, and one more once
+    schema's ActiveTurn. *lease* only rises: it is the number of the last lease, and one more once
     that was given back or cleared without a commit, so that none can follow.
     *spent* is what the run's model calls used so far. *barred* is why remote models are out for
     the rest of the run, *ceiling* the cost (USD) that the user agreed to for it, and

@@ -120,7 +120,7 @@ def by_table(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def secret_object(content: SecretContent) -> dict[str, Any]:
-    """Return the seed's object for *content*."""
+    """Return the schema's object for *content*."""
     match content:
         case Sealed(envelope) | Opened(envelope=envelope):
             return {"Encrypted": envelope.model_dump()}
