@@ -1,8 +1,8 @@
 """Any order of messages, faults, crashes and restarts, against a plain model of the protocol.
 
-The model below is the specification's tables in a few lines. After each step the session must hold exactly
-what the model says: no message lost or doubled, no call orphaned, nothing billed twice, no lock
-left behind, and every reader has heard exactly one ending, last.
+The model below is the protocol's tables in a few lines. After each step the session must hold
+exactly what the model says: no message lost or doubled, no call orphaned, nothing billed twice, no
+lock left behind, and every reader has heard exactly one ending, last.
 """
 
 import os
