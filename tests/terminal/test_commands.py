@@ -93,7 +93,8 @@ def test_skills_are_listed_and_one_is_used_in_the_next_prompt(home, at):
     at.see("the next prompt uses the skill brevity")
     at.say("hello", "You wrote: hello")
     at.enter("/trace")
-    at.see("skill brevity")
+    at.see("a skill the user invoked")
+    at.see("answered  You wrote: hello")
     at.enter("/skill nothing")
     at.see("there is no skill 'nothing'")
 
