@@ -110,5 +110,5 @@ def test_ci_runs_every_step_and_fails_if_one_did(tmp_path: Path) -> None:
     (tmp_path / "dev").chmod(0o755)
     done = subprocess.run([tmp_path / ".ci/run"], cwd="/", capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stdout.split() == ["lint", "types", "docs-check", "test"]
+    assert done.stdout.split() == ["lint", "types", "docs-check", "test", "test"]
     assert done.stderr == "ci: types failed\n"
