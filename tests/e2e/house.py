@@ -426,11 +426,11 @@ def running(house: House, *, umask: int = 0o022) -> Iterator[Router]:
 
 
 @contextmanager
-def demo_model(folder: Path) -> Iterator[str]:
-    """Serve SCRIPT in a process of its own; its address is lent."""
-    script = folder / "script.toml"
-    script.write_text(SCRIPT)
-    process = Process(smista("demo-model", "--script", str(script)), inherited())
+def demo_model(folder: Path, script: str = SCRIPT) -> Iterator[str]:
+    """Serve *script* in a process of its own; its address is lent."""
+    file = folder / "script.toml"
+    file.write_text(script)
+    process = Process(smista("demo-model", "--script", str(file)), inherited())
     try:
         yield process.wait_line("answers at").split()[-1]
     finally:

@@ -10,7 +10,7 @@ from smista.core.events import TurnEnd
 from smista.core.messages import Break
 from smista.core.request import ExecuteRequest
 from tests.e2e.fate import Moment
-from tests.e2e.house import Process, inherited, smista
+from tests.e2e.house import demo_model
 from tests.e2e.stubborn import Said, Stubborn, inject
 
 LONG = "".join(f"{n} " for n in range(12))
@@ -407,11 +407,6 @@ STORIES = (
 
 @contextmanager
 def scripted_model(folder: Path) -> Iterator[str]:
-    """Serve the model of these runs in a process of its own; its address is lent."""
-    script = folder / "stories.toml"
-    script.write_text(SCRIPT)
-    process = Process(smista("demo-model", "--script", str(script)), inherited())
-    try:
-        yield process.wait_line("answers at").split()[-1]
-    finally:
-        process.kill()
+    """Serve the model of these runs; its address is lent."""
+    with demo_model(folder, SCRIPT) as model:
+        yield model

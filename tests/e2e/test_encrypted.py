@@ -1,7 +1,6 @@
 """Nothing readable of an encrypted session is on the disk, at any moment, whatever happens."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from smista.sdk.sealing import Sealer, new_key
 from smista.storage.bridge import Target
 from smista.storage.schema import TABLES
 from smista.storage.store import open_directory_store
-from tests.e2e.house import House, Process, Router, inherited, smista
+from tests.e2e.house import House, Router, demo_model
 
 MARKS = [f"sown{n:02}mark" for n in range(50)]
 _SLOWLY = ", ".join(f'{{ text = "{mark} " }}, {{ pause_ms = 2 }}' for mark in MARKS[:20])
@@ -79,17 +78,6 @@ say = [{{ text = "The plan is {MARKS[28]}." }}]
 name = "talk"
 say = [{_SLOWLY}]
 """
-
-
-@contextmanager
-def marked_model(folder: Path) -> Iterator[str]:
-    script = folder / "marked.toml"
-    script.write_text(SCRIPT)
-    process = Process(smista("demo-model", "--script", str(script)), inherited())
-    try:
-        yield process.wait_line("answers at").split()[-1]
-    finally:
-        process.kill()
 
 
 def request(text: str, command: str | None = None) -> ExecuteRequest:
@@ -254,7 +242,7 @@ async def never_ending(talk: Talk) -> None:
 async def test_no_mark_is_ever_found_on_the_disk_nor_in_what_the_router_says(
     tmp_path: Path, open_router: Callable[[House], Router]
 ) -> None:
-    with marked_model(tmp_path) as model:
+    with demo_model(tmp_path, SCRIPT) as model:
         house = House(folder=tmp_path, model=model)
         router = open_router(house)
         watch = Watch(router)
@@ -334,7 +322,7 @@ class Hands:
 async def test_driven_runs_are_sealed_and_go_on_from_where_a_router_died(
     tmp_path: Path, open_router: Callable[[House], Router]
 ) -> None:
-    with marked_model(tmp_path) as model:
+    with demo_model(tmp_path, SCRIPT) as model:
         house = House(folder=tmp_path, model=model)
         router = open_router(house)
         watch = Watch(router)

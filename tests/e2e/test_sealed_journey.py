@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.house import PATIENCE, POLICY, House, Process, Router, inherited, running, smista
+from tests.e2e.house import (
+    PATIENCE,
+    POLICY,
+    House,
+    Router,
+    demo_model,
+    running,
+)
 from tests.e2e.reading import keys_of
 from tests.terminal.seat import CTRL_D, ESC, seat
 
@@ -70,13 +77,8 @@ TOOLS = POLICY.replace('shell = "deny"', 'shell = "ask"')
 @pytest.fixture
 def marked(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "model").mkdir()
-    script = tmp_path / "model" / "script.toml"
-    script.write_text(SCRIPT)
-    process = Process(smista("demo-model", "--script", str(script)), inherited())
-    try:
-        yield process.wait_line("answers at").split()[-1]
-    finally:
-        process.kill()
+    with demo_model(tmp_path / "model", SCRIPT) as model:
+        yield model
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.house import House, Process, Router, inherited, running, smista
+from tests.e2e.house import House, Router, demo_model, running
 from tests.terminal.script import POLICY, ROUTER, SCRIPT
 from tests.terminal.seat import Seat, seat
 
@@ -41,13 +41,8 @@ class Places:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    script = tmp_path_factory.mktemp("model") / "script.toml"
-    script.write_text(SCRIPT)
-    process = Process(smista("demo-model", "--script", str(script)), inherited())
-    try:
-        yield process.wait_line("answers at").split()[-1]
-    finally:
-        process.kill()
+    with demo_model(tmp_path_factory.mktemp("model"), SCRIPT) as model:
+        yield model
 
 
 @pytest.fixture(scope="session")
